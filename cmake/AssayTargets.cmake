@@ -1,0 +1,45 @@
+# Every target of the project is made through one of these three.
+
+# assay_library(NAME SOURCES... [DEPS...]): static library assay_NAME with alias assay::NAME.
+function(assay_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(assay_${name} STATIC ${ARG_SOURCES})
+  add_library(assay::${name} ALIAS assay_${name})
+  target_include_directories(assay_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(assay_${name} PUBLIC ${ARG_DEPS} PRIVATE assay_settings)
+endfunction()
+
+# assay_plugin(NAME SOURCES... [DEPS...]): shared object NAME.so that exports assay_plugin_query alone.
+function(assay_plugin name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} MODULE ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE assay::abi ${ARG_DEPS} assay_settings)
+  set(exports ${PROJECT_SOURCE_DIR}/cmake/plugin_exports.map)
+  target_link_options(${name} PRIVATE -Wl,--version-script=${exports} -Wl,-z,defs)
+  if(ASSAY_SANITIZE)
+    target_link_options(${name} PRIVATE -Wl,-z,undefs)
+  endif()
+  set_target_properties(${name} PROPERTIES PREFIX "" LINK_DEPENDS ${exports}
+    LIBRARY_OUTPUT_DIRECTORY ${ASSAY_PLUGIN_DIR})
+  install(TARGETS ${name} LIBRARY DESTINATION lib/assay/plugins)
+endfunction()
+
+# assay_test(NAME SOURCES... [DEPS...] [LABELS...] [PLUGINS...]): GoogleTest program; each TEST is a CTest test.
+# PLUGINS names plugin targets that must be built before the program runs.
+function(assay_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS;PLUGINS" ${ARGN})
+  if(NOT ASSAY_TESTS)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE
+    ASSAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ASSAY_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock_main assay_settings)
+  if(ARG_PLUGINS)
+    add_dependencies(${name} ${ARG_PLUGINS})
+  endif()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()
