@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Builds everything and runs all tests: style, unit and system tests, the same unit tests under sanitizers.
+# Usage: tools/test.sh [STAGE...]   stages: format release sanitize tidy (default: all, in this order)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+stages=("$@")
+[ ${#stages[@]} -gt 0 ] || stages=(format release sanitize tidy)
+
+sources() { git ls-files -- '*.cc' '*.h' '*.hpp' '*.cu' '*.cuh'; }
+
+run_ctest() {  # preset, further ctest arguments; prints every skip with its reason
+  local preset=$1 log status=0
+  shift
+  log=build/$preset/ctest.log
+  ctest --preset "$preset" -j "$(nproc)" --output-log "$log" --output-junit "ctest.xml" "$@" >"$log.console" 2>&1 || status=$?
+  if [ $status -ne 0 ]; then
+    cat "$log.console"
+  else
+    tail -n 3 "$log.console"
+  fi
+  python3 tools/list_skips.py "build/$preset/ctest.xml" || status=1
+  return $status
+}
+
+stage_format() {
+  sources | xargs clang-format --dry-run --Werror
+  echo "format: $(sources | wc -l) files clean"
+}
+stage_release() {
+  tools/build.sh ci -DASSAY_BENCH=ON
+  run_ctest ci
+}
+stage_sanitize() {
+  tools/build.sh ci-sanitize
+  run_ctest ci-sanitize -LE 'slow|system'
+}
+stage_tidy() {
+  [ -f build/ci/compile_commands.json ] || tools/build.sh ci -DASSAY_BENCH=ON
+  git ls-files -- '*.cc' | xargs -P "$(nproc)" -n 4 clang-tidy -p build/ci --quiet >build/ci/tidy.log 2>build/ci/tidy.err ||
+    { grep -E 'error|warning' build/ci/tidy.log build/ci/tidy.err; return 1; }
+  echo "tidy: $(git ls-files -- '*.cc' | wc -l) files clean"
+}
+
+for stage in "${stages[@]}"; do
+  case $stage in
+    format | release | sanitize | tidy) echo "== $stage"; "stage_$stage" ;;
+    *) echo "test.sh: unknown stage '$stage' (known: format release sanitize tidy)" >&2; exit 2 ;;
+  esac
+done
+echo "all stages passed: ${stages[*]}"
