@@ -1,0 +1,141 @@
+#include "core/plugin/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/plugin/doctor.h"
+
+namespace assay::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const fs::path kBroken = fs::path(ASSAY_BINARY_DIR) / "tests/broken_plugins";
+
+class Registry : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::path(::testing::TempDir()) /
+            (std::string("assay_registry_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(root_);
+    for (const char* dir : {"flag", "environment", "installed"}) fs::create_directories(root_ / dir);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void put(const std::string& dir, const std::string& name) {
+    fs::copy_file(kBroken / ("comparator_" + name + ".so"), root_ / dir / ("comparator_" + name + ".so"));
+  }
+  SearchOptions options() const {
+    return {.plugin_path = {root_ / "flag"},
+            .environment = (root_ / "environment").string(),
+            .install_dir = root_ / "installed"};
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Registry, SearchesFlagThenEnvironmentThenInstallDirectory) {
+  put("installed", "in_order");
+  put("environment", "in_order");
+  put("flag", "in_order");
+  PluginRegistry registry(options());
+  const Result<const Plugin*> found = registry.find(Kind::kComparator, "in_order");
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ((*found)->file, root_ / "flag/comparator_in_order.so");
+  ASSERT_EQ(registry.list().candidates.size(), 3u);
+  EXPECT_TRUE(registry.list().candidates[0].shadowed_by.empty());
+  EXPECT_EQ(registry.list().candidates[1].file, root_ / "environment/comparator_in_order.so");
+  EXPECT_EQ(registry.list().candidates[1].shadowed_by, root_ / "flag/comparator_in_order.so");
+  EXPECT_EQ(registry.list().candidates[2].shadowed_by, root_ / "flag/comparator_in_order.so");
+}
+
+TEST_F(Registry, EnvironmentMayNameSeveralDirectoriesAndOneTwice) {
+  const std::string a = (root_ / "flag").string();
+  const std::string b = (root_ / "environment").string();
+  std::vector<std::string> order;
+  for (const SearchDir& dir :
+       search_dirs({.plugin_path = {}, .environment = ":" + b + "::" + a + ":" + b, .install_dir = a})) {
+    order.push_back(dir.path.string() + (dir.trusted ? " trusted" : ""));
+  }
+  EXPECT_THAT(order, ElementsAre(b, a + " trusted"));
+}
+
+TEST_F(Registry, AbsentPluginNamesFoldersAndNeighbours) {
+  put("installed", "in_order");
+  PluginRegistry registry(options());
+  const Result<const Plugin*> found = registry.find_metric_comparator("logprobs");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(found.status().message(), AllOf(HasSubstr("comparator_logprobs.so"), HasSubstr("there are: in_order"),
+                                              HasSubstr((root_ / "installed").string())));
+}
+
+TEST_F(Registry, NamesThatLeaveTheFolderAreNotFound) {
+  put("installed", "in_order");
+  PluginRegistry registry(options());
+  EXPECT_EQ(registry.find(Kind::kComparator, "../installed/in_order").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(Registry, BrokenFirstFileIsReportedAndNotSkipped) {
+  put("flag", "too_new");
+  put("installed", "in_order");
+  fs::rename(root_ / "installed/comparator_in_order.so", root_ / "installed/comparator_too_new.so");
+  PluginRegistry registry(options());
+  const Result<const Plugin*> found = registry.find(Kind::kComparator, "too_new");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.status().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(found.status().message(), HasSubstr("ABI too new"));
+}
+
+TEST_F(Registry, CrashingThirdPartyPluginDoesNotTakeTheProcessAlong) {
+  put("flag", "segfaults");
+  PluginRegistry registry(options());
+  const Result<const Plugin*> found = registry.find(Kind::kComparator, "segfaults");
+  ASSERT_FALSE(found.ok());
+  EXPECT_THAT(found.status().message(), HasSubstr("crashed while probed"));
+}
+
+TEST_F(Registry, DoctorTellsEveryFileApart) {
+  for (const char* name : {"in_order", "bad_magic", "aborts", "missing_symbol"}) put("flag", name);
+  put("installed", "in_order");
+  std::ofstream(root_ / "flag/notes.so") << "x";
+  SearchOptions search = options();
+  search.plugin_path.push_back(root_ / "nowhere");
+  const DoctorReport report = doctor(search);
+  EXPECT_FALSE(report.healthy());
+  const nlohmann::json json = nlohmann::json::parse(to_json(report));
+  ASSERT_EQ(json["plugins"].size(), 6u);
+  std::map<std::string, std::string> failures;
+  for (const nlohmann::json& row : json["plugins"]) {
+    if (row["ok"] == false) failures[row["name"]] = row["failure"];
+  }
+  EXPECT_EQ(failures, (std::map<std::string, std::string>{{"bad_magic", "bad magic"},
+                                                          {"aborts", "crashed while probed"},
+                                                          {"missing_symbol", "cannot be loaded"},
+                                                          {"", "wrong name"}}));
+  const std::string text = to_text(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("ok       comparator in_order 3.2.1 (ABI 1.0): made to be refused"),
+                          HasSubstr("shadowed comparator in_order"), HasSubstr("nowhere  (cannot be read)"),
+                          HasSubstr("BROKEN   comparator bad_magic: bad magic")));
+}
+
+TEST_F(Registry, DoctorIsHealthyWhenOnlyAShadowedFileIsBroken) {
+  put("flag", "in_order");
+  std::ofstream(root_ / "installed/comparator_in_order.so") << "not ELF";
+  const DoctorReport report = doctor(options());
+  ASSERT_EQ(report.rows.size(), 2u);
+  EXPECT_FALSE(report.rows[1].ok);
+  EXPECT_TRUE(report.healthy());
+  EXPECT_THAT(report.rows[0].capabilities, ElementsAre("text", "bit 40"));
+}
+
+TEST_F(Registry, DoctorWithoutPluginsSaysSo) { EXPECT_THAT(to_text(doctor(options())), HasSubstr("no plugin files")); }
+
+}  // namespace
+}  // namespace assay::plugin
