@@ -58,9 +58,10 @@ TEST_F(Registry, SearchesFlagThenEnvironmentThenInstallDirectory) {
 TEST_F(Registry, EnvironmentMayNameSeveralDirectoriesAndOneTwice) {
   const std::string a = (root_ / "flag").string();
   const std::string b = (root_ / "environment").string();
+  std::string path = ":";
+  path.append(b).append("::").append(a).append(":").append(b);
   std::vector<std::string> order;
-  for (const SearchDir& dir :
-       search_dirs({.plugin_path = {}, .environment = ":" + b + "::" + a + ":" + b, .install_dir = a})) {
+  for (const SearchDir& dir : search_dirs({.plugin_path = {}, .environment = path, .install_dir = a})) {
     order.push_back(dir.path.string() + (dir.trusted ? " trusted" : ""));
   }
   EXPECT_THAT(order, ElementsAre(b, a + " trusted"));

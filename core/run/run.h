@@ -1,0 +1,126 @@
+// One run: cases in, verdicts out, everything written to one output folder on the way.
+//
+//   OUTPUT/results.jsonl             every event of the run, appended and flushed one by one (schema in events.h)
+//   OUTPUT/workers/wNNN.plan.json    what a worker was told to do
+//   OUTPUT/workers/wNNN.events.jsonl what it reported; wNNN.log: its output outside of cases
+//   OUTPUT/cases/<case>/actual.json  results, in the schema of golden files
+//   OUTPUT/cases/<case>/engine.log   output of engine and backend while the case ran
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "assay/status.h"
+#include "assay/verdict.h"
+#include "core/plugin/search_path.h"
+
+namespace assay {
+struct TestCase;  // assay/case.h
+}
+
+namespace assay::run {
+
+struct RunOptions {
+  std::vector<TestCase> cases;                   // as discovered; broken ones too: they get INVALID
+  std::map<std::string, std::string> variables;  // --set, for ${VAR} in MODEL_ARGS* and ENV_VARS
+  std::map<std::string, std::string>
+      environment;                        // of the calling process: ${VAR} after --set, and inherited by workers
+  std::string environment_name = "dev";   // --environment
+  std::string platform;                   // --platform; empty: told by the backend
+  std::string engine;                     // --engine; empty: each case's own
+  std::string backend;                    // --backend; empty: each case's own
+  std::string backend_options;            // JSON object for the backend; empty: its defaults
+  std::string filter;                     // --filter, see filter.h; empty: all
+  int jobs = 1;                           // workers at once
+  bool strict = false;                    // EQUIVALENT does not pass
+  bool allow_scripts = false;             // admits LD_* in ENV_VARS
+  std::filesystem::path output;           // made if missing; must not hold another run's results
+  std::filesystem::path repository_root;  // relative paths of cases: current directory, then this
+  plugin::SearchOptions plugins;
+  std::filesystem::path worker;                     // the assay-worker executable
+  std::chrono::milliseconds case_timeout{600'000};  // for cases without ASSAY.timeout
+  std::chrono::milliseconds load_timeout{600'000};  // start of a worker to the end of its load
+  std::chrono::milliseconds kill_grace{2'000};      // between SIGTERM and SIGKILL
+  uint64_t memory_limit = 0;                  // bytes of anonymous resident memory a worker; 0: 9/10 of the machine's
+  std::vector<std::string> command;           // recorded in results.jsonl
+  const std::atomic<bool>* cancel = nullptr;  // becomes true when the run shall stop (signal handlers set it)
+};
+
+// What there is to say about a case that ran, apart from its verdict. Zero and empty: not known.
+struct CaseSummary {
+  std::string engine;
+  std::string backend;
+  std::string device;
+  std::string platform;
+  std::string arithmetic;  // "fp32", "bf16"
+  uint64_t requests = 0;
+  uint64_t batch = 0;  // requests that one step may hold
+  uint64_t prompt_tokens = 0;
+  uint64_t generated_tokens = 0;
+  uint64_t weight_bytes = 0;
+  uint64_t peak_rss = 0;           // bytes, of the worker so far
+  double prefill_rate = 0;         // tokens / second
+  double decode_rate = 0;          // tokens / second, over all requests
+  double first_token_seconds = 0;  // case start to the end of the first request's prefill
+  double load_seconds = 0;         // of the load that this case shares with its group
+  double seconds = 0;              // case start to verdict
+  double max_abs_difference = 0;   // largest |delta| of the logprobs metric
+  bool has_difference = false;
+};
+
+struct CaseOutcome {
+  std::string name;
+  std::string path;   // of the case folder
+  std::string model;  // parent folder's name
+  std::vector<std::string> metrics;
+  CaseVerdict verdict;
+  CaseSummary summary;
+  std::string actual;     // path of actual.json; empty: none written
+  std::string log;        // path of engine.log; empty: none
+  std::string reproduce;  // one command that runs this case alone
+};
+
+struct RunInfo {
+  std::string run_id;
+  std::filesystem::path output;
+  size_t cases = 0;     // selected
+  size_t filtered = 0;  // left out by the filter
+  size_t groups = 0;    // loads planned
+  int jobs = 1;
+};
+
+struct RunSummary {
+  std::string run_id;
+  std::vector<CaseOutcome> outcomes;  // every selected case, in the order of RunOptions::cases
+  double seconds = 0;
+  uint64_t loads = 0;    // loads that finished
+  uint64_t crashes = 0;  // workers that died
+  bool cancelled = false;
+
+  std::vector<Verdict> verdicts() const;
+};
+
+// Listens to a run. Called from the thread that called run(), one call at a time, in the order of the journal.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual void run_started(const RunInfo& info) = 0;
+  virtual void case_started(const std::string& name, const std::string& worker) = 0;
+  virtual void case_finished(const CaseOutcome& outcome) = 0;  // exactly once a selected case
+  // Anything else a person may want to know: a load and its duration, a worker that died. `event` is the event's name.
+  virtual void note(const std::string& event, const std::string& line) = 0;
+  virtual void run_finished(const RunSummary& summary) = 0;
+};
+
+// Runs the cases. A failure of one case is its verdict; the call fails only when the run as a whole cannot be done:
+// kInvalid (filter syntax, unknown engine or backend named for the run), kInfra (output folder not writable or locked
+// by a living run, worker executable missing). Not thread-safe with regard to one output folder; starts child
+// processes.
+Result<RunSummary> run(const RunOptions& options, RunObserver& observer);
+
+}  // namespace assay::run
