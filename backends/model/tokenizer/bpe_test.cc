@@ -12,6 +12,7 @@ using testing::ElementsAre;
 
 std::vector<std::string> with_bytes(const std::vector<std::string>& more) {
   std::vector<std::string> tokens;
+  tokens.reserve(256 + more.size());
   for (int b = 0; b < 256; ++b) tokens.emplace_back(1, static_cast<char>(b));
   tokens.insert(tokens.end(), more.begin(), more.end());
   return tokens;
@@ -21,6 +22,7 @@ std::vector<std::string> texts(const BytePairTable& table, std::string_view piec
   std::vector<int32_t> ids;
   table.encode(piece, 1000, ids);
   std::vector<std::string> out;
+  out.reserve(ids.size());
   for (const int32_t id : ids) out.emplace_back(table.bytes(id - 1000));
   return out;
 }
@@ -29,6 +31,7 @@ std::vector<std::string> texts(const BytePairTable& table, std::string_view piec
 std::vector<std::string> obvious(const BytePairTable& table, const std::string& piece) {
   if (table.rank(piece)) return {piece};
   std::vector<std::string> parts;
+  parts.reserve(piece.size());
   for (const char c : piece) parts.emplace_back(1, c);
   for (;;) {
     size_t best = parts.size();

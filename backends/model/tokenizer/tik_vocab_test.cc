@@ -11,7 +11,7 @@ namespace assay::model {
 namespace {
 
 using nlohmann::json;
-using std::string_literals::operator""s;
+using namespace std::string_literals;  // NOLINT: literals only
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;

@@ -10,7 +10,7 @@
 namespace assay::model {
 namespace {
 
-using std::string_literals::operator""s;
+using namespace std::string_literals;  // NOLINT: literals only
 using testing::HasSubstr;
 using testing::Not;
 

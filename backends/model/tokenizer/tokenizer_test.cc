@@ -123,6 +123,7 @@ TEST(TikTokenizer, ThreadsShareOne) {
   const std::string text = "The License of camelCase <s> 42 naïve 中文\n\n";
   const std::vector<int32_t> expected = *tokenizer->encode(text);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int j = 0; j < 100; ++j) EXPECT_EQ(*tokenizer->encode(text), expected);

@@ -6,7 +6,7 @@
 namespace assay::utf8 {
 namespace {
 
-using std::string_literals::operator""s;
+using namespace std::string_literals;  // NOLINT: literals only
 using testing::HasSubstr;
 
 TEST(Utf8, EveryScalarValueGoesThereAndBack) {
