@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "assay/golden.h"
+#include "core/golden/text.h"
+
+namespace assay {
+namespace {
+
+std::optional<std::string> text_of(assay_str value) {
+  if (value.data == nullptr) return std::nullopt;
+  return std::string(value.data, value.size);
+}
+
+std::optional<std::vector<double>> doubles_of(assay_doubles values) {
+  if (values.size == 0) return std::nullopt;
+  return std::vector<double>(values.data, values.data + values.size);
+}
+
+// Equal texts within a position collide as in Python's dict: the last value, at the first one's place.
+std::optional<TopLists> lists_of(const assay_candidates& candidates) {
+  if (candidates.positions == 0) return std::nullopt;
+  TopLists lists;
+  const assay_candidate* candidate = candidates.entries;
+  for (size_t position = 0; position < candidates.positions; ++position) {
+    const size_t first = lists.entries.size();
+    for (uint32_t i = 0; i < candidates.counts[position]; ++i, ++candidate) {
+      std::string text = candidate->text.size > 0 ? std::string(candidate->text.data, candidate->text.size)
+                                                  : std::to_string(candidate->id);
+      size_t same = first;
+      while (same < lists.entries.size() && lists.entries[same].text != text) ++same;
+      if (same == lists.entries.size()) lists.entries.push_back({std::move(text), 0});
+      lists.entries[same].logprob = candidate->logprob;
+    }
+    lists.counts.push_back(static_cast<uint32_t>(lists.entries.size() - first));
+  }
+  return lists;
+}
+
+std::optional<Routing> routing_of(const assay_result& result) {
+  if (result.routing == nullptr) return std::nullopt;
+  Routing routing;
+  routing.tokens = result.routing_tokens;
+  routing.layers = result.moe_layers;
+  routing.topk = result.moe_topk;
+  routing.experts.assign(result.routing, result.routing + routing.tokens * routing.layers * routing.topk);
+  return routing;
+}
+
+// Fields of the JSON object in assay_result.extra that the schema does not know already.
+Status add_extra(assay_str extra, RequestRecord& record) {
+  if (extra.size == 0) return {};
+  const std::string text(extra.data, extra.size);
+  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  if (!parsed.is_object()) {
+    return invalid(fmt::format("request {}: extra of the engine's result is {}, expected a JSON object", record.id,
+                               text::quoted(text, 60)));
+  }
+  for (const auto& [name, value] : parsed.items()) {
+    record.extra.emplace_back(name, value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RequestRecord> record_of(const assay_result& result, std::string id) {
+  RequestRecord record;
+  record.id = std::move(id);
+  const size_t generated = result.generated_logprobs.size;
+  if (generated != 0 && generated != result.tokens.size) {
+    return invalid(fmt::format("request {}: the engine gave {} generated logprobs for {} tokens, expected one each",
+                               record.id, generated, result.tokens.size));
+  }
+  record.prompt = text_of(result.prompt);
+  record.text = text_of(result.text);
+  record.tokens.emplace(result.tokens.data, result.tokens.data + result.tokens.size);
+  if (generated != 0) {
+    record.logprobs = doubles_of(result.prompt_logprobs).value_or(std::vector<double>());
+    record.logprobs->insert(record.logprobs->end(), result.generated_logprobs.data,
+                            result.generated_logprobs.data + generated);
+  } else {
+    record.prompt_logprobs = doubles_of(result.prompt_logprobs);
+  }
+  record.top_n = lists_of(result.generated_top_n);
+  record.prompt_top_n = lists_of(result.prompt_top_n);
+  record.tpot = doubles_of(result.tpot);
+  record.latency = result.latency;
+  record.routing = routing_of(result);
+  if (Status status = add_extra(result.extra, record); !status.ok()) return status;
+  return record;
+}
+
+}  // namespace assay

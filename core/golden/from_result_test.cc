@@ -1,0 +1,50 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "assay/golden.h"
+#include "assay/sdk.hpp"
+
+namespace assay {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(RecordOf, JoinsLogprobsAndNamesCandidates) {
+  const std::vector<int32_t> tokens = {4, 5};
+  const std::vector<double> prompt_logprobs = {-1};
+  const std::vector<double> logprobs = {-2, -3};
+  const std::vector<assay_candidate> candidates = {
+      {4, 0, -2, sdk::view("x")}, {9, 0, -4, {}}, {5, 0, -3, sdk::view("y")}};
+  const std::vector<uint32_t> counts = {2, 1};
+  auto result = sdk::sized<assay_result>();
+  result.prompt = sdk::view("p");
+  result.text = sdk::view("xy");
+  result.tokens = sdk::view(std::span<const int32_t>(tokens));
+  result.prompt_logprobs = sdk::view(std::span<const double>(prompt_logprobs));
+  result.generated_logprobs = sdk::view(std::span<const double>(logprobs));
+  result.generated_top_n = {candidates.data(), counts.data(), counts.size()};
+  result.extra = sdk::view(R"({"finish": "length"})");
+  const Result<RequestRecord> record = record_of(result, "3");
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(record->id, "3");
+  EXPECT_THAT(*record->logprobs, ElementsAre(-1, -2, -3));
+  EXPECT_EQ(record->top_n->entries[1].text, "9");
+  EXPECT_THAT(record->top_n->counts, ElementsAre(2, 1));
+  EXPECT_EQ(record->extra[0].second, "\"length\"");
+}
+
+TEST(RecordOf, ContradictingSizesAreRefused) {
+  const std::vector<double> logprobs = {-2};
+  auto result = sdk::sized<assay_result>();
+  result.generated_logprobs = sdk::view(std::span<const double>(logprobs));
+  EXPECT_THAT(record_of(result, "0").status().message(), testing::HasSubstr("1 generated logprobs for 0 tokens"));
+}
+
+TEST(RecordOf, ExtraMustBeAnObject) {
+  auto result = sdk::sized<assay_result>();
+  result.extra = sdk::view("[1]");
+  EXPECT_EQ(record_of(result, "0").status().code(), StatusCode::kInvalid);
+}
+
+}  // namespace
+}  // namespace assay

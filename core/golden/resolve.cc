@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "assay/golden.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> goldens_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with("golden_values_") && name.ends_with(".json")) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+Result<GoldenFile> resolve_golden(const std::string& case_dir, const std::string& environment,
+                                  const std::string& platform) {
+  for (const std::string& name : {environment, platform}) {
+    if (name.empty() || name.find('/') != std::string::npos) {
+      return invalid(fmt::format("environment or platform \"{}\": expected a plain name like dev or cpu_x86_64", name));
+    }
+  }
+  const fs::path folder(case_dir);
+  for (const bool exact : {true, false}) {
+    const fs::path path = folder / fmt::format("golden_values_{}_{}.json", environment, exact ? platform : "any");
+    std::error_code error;
+    if (fs::is_regular_file(path, error)) return GoldenFile{path.string(), exact};
+  }
+  const std::vector<std::string> present = goldens_in(folder);
+  return not_found(
+      fmt::format("{}: no golden file for environment {} and platform {} (looked for "
+                  "golden_values_{}_{}.json, then golden_values_{}_any.json); present: {}",
+                  case_dir, environment, platform, environment, platform, environment,
+                  present.empty() ? "none" : fmt::format("{}", fmt::join(present, ", "))));
+}
+
+}  // namespace assay
