@@ -14,6 +14,8 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
+// `data` must outlive the result, so it is no temporary.
+Result<Pickle> read(const std::string&& data, const PickleLimits& limits = {}) = delete;
 Result<Pickle> read(const std::string& data, const PickleLimits& limits = {}) {
   return Pickle::read(bytes_of(data), "file", 1000, limits);
 }
@@ -48,9 +50,10 @@ TEST(Pickle, TheLastValueOfADictKeyWins) {
 }
 
 TEST(Pickle, RepresentsACallToTheSystemWithoutMakingIt) {
-  Result<Pickle> pickle = read(
+  const std::string data =
       "\x80\x02"
-      "cos\nsystem\nX\x0a\0\0\0touch /tmp\x85R."s);
+      "cos\nsystem\nX\x0a\0\0\0touch /tmp\x85R."s;
+  Result<Pickle> pickle = read(data);
   ASSERT_TRUE(pickle.ok()) << pickle.status().message();
   EXPECT_EQ(pickle->kind(pickle->root()), PickleKind::kObject);
   EXPECT_EQ(pickle->class_name(pickle->root()), "os.system");
@@ -58,9 +61,10 @@ TEST(Pickle, RepresentsACallToTheSystemWithoutMakingIt) {
 }
 
 TEST(Pickle, InterpretsTorchSizeAndOrderedDict) {
-  Result<Pickle> pickle = read(
+  const std::string data =
       "\x80\x02"
-      "ctorch\nSize\nK\x03K\x04\x86\x85Rccollections\nOrderedDict\n)R\x86."s);
+      "ctorch\nSize\nK\x03K\x04\x86\x85Rccollections\nOrderedDict\n)R\x86."s;
+  Result<Pickle> pickle = read(data);
   ASSERT_TRUE(pickle.ok()) << pickle.status().message();
   const auto items = pickle->items(pickle->root());
   EXPECT_EQ(pickle->kind(items[0]), PickleKind::kTuple);
