@@ -45,8 +45,8 @@ class OracleTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(OracleTest, IdsEqualThoseOfTiktoken) {
   const json oracle = read_json(kTestData / "oracle.json");
-  const auto tokenizer = open(kTestData / "vocab.json", GetParam(), 632, 16);
-  ASSERT_GE(oracle["encode"].size(), 400U);
+  const auto tokenizer = open(kTestData / "vocab.json", GetParam(), 1772, 16);
+  ASSERT_GE(oracle["encode"].size(), 600U);
   for (const json& row : oracle["encode"]) {
     const auto text = row["text"].get<std::string>();
     expect_same_ids(*tokenizer, text, row[GetParam()]);
@@ -75,8 +75,8 @@ INSTANTIATE_TEST_SUITE_P(Patterns, OracleTest, testing::Values("v1", "v2"),
 
 TEST(Oracle, DecodedTextEqualsThatOfTiktoken) {
   const json oracle = read_json(kTestData / "oracle.json");
-  const auto tokenizer = open(kTestData / "vocab.json", "v2", 632, 16);
-  ASSERT_GE(oracle["decode"].size(), 200U);
+  const auto tokenizer = open(kTestData / "vocab.json", "v2", 1772, 16);
+  ASSERT_GE(oracle["decode"].size(), 300U);
   for (const json& row : oracle["decode"]) {
     const auto ids = row["ids"].get<std::vector<int32_t>>();
     EXPECT_EQ(*tokenizer->decode(ids, SpecialTokens::kKeep), row["text"].get<std::string>()) << row["ids"];

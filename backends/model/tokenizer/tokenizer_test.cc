@@ -15,13 +15,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::string kVocab = ASSAY_SOURCE_DIR "/backends/model/tokenizer/testdata/vocab.json";  // 616 entries
+const std::string kVocab = ASSAY_SOURCE_DIR "/backends/model/tokenizer/testdata/vocab.json";  // 1756 entries
 
 TokenizerSpec tik() {
   TokenizerSpec spec;
   spec.type = "TikTokenizer";
   spec.model = kVocab;
-  spec.vocab_size = 632;
+  spec.vocab_size = 1772;
   spec.num_special = 16;
   return spec;
 }
@@ -48,10 +48,10 @@ std::string failure(const TokenizerSpec& spec) {
 
 TEST(TikTokenizer, InfoNamesSizesAndEnds) {
   const auto tokenizer = open(tik());
-  EXPECT_EQ(tokenizer->info().vocab_size, 632);
+  EXPECT_EQ(tokenizer->info().vocab_size, 1772);
   EXPECT_EQ(tokenizer->info().bos, 1);
   EXPECT_EQ(tokenizer->info().eod, 2);
-  EXPECT_EQ(tokenizer->info().description, "TikTokenizer vocab.json, pattern v2, 632 ids, 16 of them special");
+  EXPECT_EQ(tokenizer->info().description, "TikTokenizer vocab.json, pattern v2, 1772 ids, 16 of them special");
 }
 
 TEST(TikTokenizer, EmptyTextHasNoIds) {
@@ -102,11 +102,11 @@ TEST(TikTokenizer, BytesOfOneCharacterJoinAcrossTokens) {
 
 TEST(TikTokenizer, DecodeNamesAnIdOutOfRange) {
   const auto tokenizer = open(tik());
-  for (const int32_t id : {-1, 632, 1 << 30}) {
+  for (const int32_t id : {-1, 1772, 1 << 30}) {
     for (const SpecialTokens special : {SpecialTokens::kKeep, SpecialTokens::kDrop}) {
       const Result<std::string> text = tokenizer->decode(std::vector<int32_t>{20, id}, special);
       ASSERT_FALSE(text.ok());
-      EXPECT_THAT(text.status().message(), HasSubstr("id " + std::to_string(id) + " at index 1: expected 0 to 631"));
+      EXPECT_THAT(text.status().message(), HasSubstr("id " + std::to_string(id) + " at index 1: expected 0 to 1771"));
     }
     EXPECT_FALSE(tokenizer->token_text(id).ok());
   }
@@ -116,6 +116,23 @@ TEST(TikTokenizer, InvalidUtf8IsRefusedWithItsOffset) {
   const Result<std::vector<int32_t>> ids = open(tik())->encode("abc\xFF");
   ASSERT_FALSE(ids.ok());
   EXPECT_THAT(ids.status().message(), HasSubstr("byte offset 3"));
+}
+
+// A quadratic step would run into the time limit of the test: 2^40 operations.
+TEST(TikTokenizer, AMebibyteOfOnePieceGoesThereAndBack) {
+  for (const char* pattern : {"v1", "v2"}) {
+    TokenizerSpec spec = tik();
+    spec.pattern = pattern;
+    const auto tokenizer = open(spec);
+    for (const std::string part :
+         {"a", "A", "Aa", " ", "\n", "\r\n", "7", "!", "<", "<SPECIAL_", "\u0301", "中", "🙂"}) {
+      std::string text;
+      while (text.size() < 1 << 20) text += part;
+      const Result<std::vector<int32_t>> ids = tokenizer->encode(text);
+      ASSERT_TRUE(ids.ok()) << part << ": " << ids.status().message();
+      EXPECT_EQ(*tokenizer->decode(*ids, SpecialTokens::kKeep), text) << part;
+    }
+  }
 }
 
 TEST(TikTokenizer, ThreadsShareOne) {
@@ -140,12 +157,12 @@ TEST(TikTokenizer, ArgumentsThatContradictEachOtherAreRefused) {
   };
   EXPECT_THAT(with([](auto& s) { s.num_special = 6; }), HasSubstr("num-special-tokens 6: expected at least 7"));
   EXPECT_THAT(with([](auto& s) { s.num_special = -1; }), HasSubstr("num-special-tokens -1: expected at least 7"));
-  EXPECT_THAT(with([](auto& s) { s.num_special = 632; }), HasSubstr("expected less than the vocabulary size 632"));
+  EXPECT_THAT(with([](auto& s) { s.num_special = 1772; }), HasSubstr("expected less than the vocabulary size 1772"));
   EXPECT_THAT(with([](auto& s) { s.vocab_size = -5; }), HasSubstr("--vocab-size -5"));
   EXPECT_THAT(with([](auto& s) { s.vocab_size = 1LL << 40; }), HasSubstr("--vocab-size 1099511627776"));
   EXPECT_THAT(with([](auto& s) { s.vocab_size = 200; }), HasSubstr("leaves 184 entries"));
   EXPECT_THAT(with([](auto& s) { s.vocab_size = 0; }),
-              HasSubstr("616 entries, rank 616 is missing"));  // 0: the default
+              HasSubstr("1756 entries, rank 1756 is missing"));  // 0: the default
   EXPECT_THAT(with([](auto& s) { s.pattern = "v9"; }), HasSubstr("'v9' is not known, expected v1 or v2"));
   EXPECT_THAT(with([](auto& s) { s.model = ""; }), HasSubstr("--tokenizer-model is not set"));
   EXPECT_THAT(with([](auto& s) { s.special_tokens = {"<s>"}; }), HasSubstr("<unk> is missing"));

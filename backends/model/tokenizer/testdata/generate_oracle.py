@@ -18,15 +18,15 @@ import tiktoken
 NUM_SPECIAL = 16
 NAMED = ["<unk>", "<s>", "</s>", "<mask>", "<pad>", "<cls>", "<sep>"]
 SPECIAL = NAMED + [f"<SPECIAL_{i}>" for i in range(len(NAMED), NUM_SPECIAL)]
-MERGES = 300
-WHOLE_PIECES = 60  # entries that no merge reaches: only a piece that is one maps to it
+PAIRS = 1200  # of the vocabulary: the commonest pairs of adjacent bytes
+LONGER = 300  # and some longer strings, many of which no merge reaches: only a piece that is one maps to it
 
 WORDS = ["the", "License", "GPLv3", "iOS", "camelCase", "ABC", "ABCdef", "don't", "I'LL", "x", "Z", "naïve", "ÀÉ", "ǅ",
          "ǅab", "straße", "ΣΑΣ", "Ёж", "中文", "日本語テスト", "한국어", "हिन्दी", "العربية", "שלום", "ไทย", "ʰʷ", "ªº", "ⅷⅧ",
          "½", "٣٤", "१२", "𝟘𝟙", "①", "x²", "１２", "👩‍👩‍👧‍👦", "🇫🇷🇩🇪", "❤️", "🙂", "é", "ñ̃̃", "̀", "⃣", "ா", "𐐀𐐨", "𞤀𞤢", "ﬁﬂ",
          "\ufeff", "\u200b", "\u200d", "\u00ad", "\u180e", "\ue000", "\U000f0000", "\U0010ffff", "\ufffd", "\ufffe",
          "\u0378", "\U0003ffff", "\U000e0001", "\x00", "\x7f", "\u0600", "\u202e", "_", "$", "€", "→", "—", "«", "”",
-         "http://a.b/c?d=e#f", "/", "//", "\\", "<", ">", "<s", "s>", "<SPECIAL_", "<SPECIAL_1>", "1", "42", "3.14",
+         "http://a.b/c?d=e#f", "/", "//", "./\n/", "!\n/", "\\", "<", ">", "<s", "s>", "<SPECIAL_", "<SPECIAL_1>", "1", "42", "3.14",
          "aaaaaaaa", "AAAA", "\U00010d50", "\U00010d70", "\u1c89", "\u1c8a", "\U00016ea0"]
 SPACES = [" ", " ", " ", "  ", "   ", "\t", "\n", "\n\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x1f",
           "\x85", "\xa0", "\u1680", "\u2000", "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", ""]
@@ -65,29 +65,21 @@ def some_text(rng):
 
 
 def make_vocab(texts, rng):
-    """The single bytes, merges learnt over whole texts (so that a piece cut in the wrong place shows), whole pieces."""
-    tokens = [bytes([b]) for b in range(256)]
-    known = set(tokens)
-    rows = [[bytes([b]) for b in text.encode()] for text in texts]
-    while len(tokens) < 256 + MERGES:
-        pairs = collections.Counter(pair for row in rows for pair in zip(row, row[1:]) if sum(map(len, pair)) <= 12)
-        best = max((n, pair) for pair, n in pairs.items() if pair[0] + pair[1] not in known)[1]
-        joined = best[0] + best[1]
-        tokens.append(joined)
-        known.add(joined)
-        for r, row in enumerate(rows):
-            merged, i = [], 0
-            while i < len(row):
-                step = 2 if tuple(row[i : i + 2]) == best else 1
-                merged.append(b"".join(row[i : i + step]))
-                i += step
-            rows[r] = merged
-    while len(tokens) < 256 + MERGES + WHOLE_PIECES:
-        word = (rng.choice(["", " "]) + rng.choice(WORDS)).encode()
-        if word not in known:
-            tokens.append(word)
-            known.add(word)
-    return tokens
+    """The single bytes, then tokens from over the whole texts, so that a piece cut in the wrong place shows; shuffled."""
+    slices = collections.Counter()
+    for text in texts:
+        row = text.encode()
+        slices.update(row[i : i + 2] for i in range(len(row) - 1))
+    chosen = {pair for pair, _ in slices.most_common(PAIRS)}
+    while len(chosen) < PAIRS + LONGER:
+        row = rng.choice(texts).encode()
+        begin, size = rng.randrange(len(row) + 1), rng.choice([3, 4, 5])
+        token = rng.choice([row[begin : begin + size], (rng.choice(["", " "]) + rng.choice(WORDS)).encode()])
+        if len(token) > 1:
+            chosen.add(token)
+    tokens = sorted(chosen)
+    rng.shuffle(tokens)
+    return [bytes([b]) for b in range(256)] + tokens
 
 
 def patterns(megatron):
@@ -112,8 +104,8 @@ def main():
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 400
     rng = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
     texts = [*WORDS, *(some_text(rng) for _ in range(count))]
-    tokens = make_vocab(texts[:600], rng)
-    vocab = [{"rank": i, "token_bytes": base64.b64encode(t).decode(), "token_str": t.decode(errors="replace")}
+    tokens = make_vocab([t for t in texts[:2000] if t], rng)
+    vocab = [{"rank": i, "token_bytes": base64.b64encode(t).decode(), "token_str": None}
              for i, t in enumerate(tokens)]
     by_name = encodings(megatron, tokens, SPECIAL)
     encode = [{"text": t, **{n: e.encode(t, allowed_special="all") for n, e in by_name.items()}} for t in texts]
