@@ -1,0 +1,123 @@
+#include "backends/reference/border/table.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "assay/sdk.hpp"
+
+namespace assay::backend {
+namespace {
+
+struct OpenedModel {
+  std::unique_ptr<Model> model;
+  uint64_t tickets = 0;                         // handed out; all are done
+  std::vector<std::optional<int32_t>> sampled;  // by run index: what the previous forward drew
+};
+
+// Copies of the runs with ids filled in where the previous output is to be used.
+Status resolve_previous(const OpenedModel& opened, std::vector<assay_run>& runs, std::vector<int32_t>& ids) {
+  ids.resize(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].ids != nullptr) continue;
+    if (i >= opened.sampled.size() || !opened.sampled[i].has_value()) {
+      return invalid("run " + std::to_string(i) +
+                     ": the previous output is asked for, but the previous forward drew "
+                     "no token for this run; pass ids");
+    }
+    ids[i] = *opened.sampled[i];
+    runs[i].ids = &ids[i];
+  }
+  return {};
+}
+
+Status run_batch(OpenedModel& opened, Cache& cache, const assay_forward& request) {
+  std::vector<assay_run> runs(request.runs, request.runs + request.run_count);
+  if (Status status = check_runs(opened.model->config(), cache, runs); !status.ok()) return status;
+  std::vector<int32_t> ids;
+  if (Status status = resolve_previous(opened, runs, ids); !status.ok()) return status;
+  if (Status status = opened.model->forward(cache, runs); !status.ok()) return status;
+  opened.sampled.assign(runs.size(), std::nullopt);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].output.sampled != nullptr) opened.sampled[i] = *runs[i].output.sampled;
+  }
+  return {};
+}
+
+}  // namespace
+
+int32_t open_model(OpenFunction open, const assay_model_source* source, void** model, assay_error* error) {
+  return sdk::guarded(error, [&]() -> Status {
+    Result<model::ModelConfig> config = model::parse_model_config(std::string(sdk::text(source->config_json)));
+    if (!config) return config.status().with("model config");
+    if (Status status = model::validate(*config); !status.ok()) return status.with("model config");
+    Result<std::unique_ptr<Model>> opened = open(*config, sdk::text(source->checkpoint), sdk::text(source->options));
+    if (!opened) return opened.status();
+    *model = new OpenedModel{std::move(*opened), 0, {}};
+    return {};
+  });
+}
+
+int32_t model_info(void* model, assay_model_info* info, assay_error* error) {
+  return sdk::guarded(error, [&]() -> Status {
+    const Model& opened = *static_cast<OpenedModel*>(model)->model;
+    const model::ModelConfig& config = opened.config();
+    assay_model_info full = sdk::sized<assay_model_info>();
+    full.vocab_size = config.vocab_size;
+    for (const bool moe : config.moe_layers) full.moe_layers += moe ? 1 : 0;
+    full.moe_topk = full.moe_layers > 0 ? config.moe.topk : 0;
+    full.max_positions = config.positions == model::Positions::kLearnedAbsolute ? config.max_position_embeddings : 0;
+    full.logits_mantissa = config.arithmetic == model::Arithmetic::kBf16 ? 8 : 24;
+    full.weight_bytes = opened.weight_bytes();
+    full.device = sdk::view(opened.device());
+    const uint32_t size = info->size;
+    if (size < sizeof(full)) {
+      return invalid("assay_model_info: size " + std::to_string(size) + ", expected " + std::to_string(sizeof(full)));
+    }
+    *info = full;
+    info->size = size;
+    return {};
+  });
+}
+
+int32_t make_cache(void* model, const assay_cache_spec* spec, void** cache, assay_error* error) {
+  return sdk::guarded(error, [&]() -> Status {
+    if (spec->block_size == 0 || spec->block_count == 0) {
+      return invalid("cache of " + std::to_string(spec->block_count) + " blocks of " +
+                     std::to_string(spec->block_size) + " tokens: both must be at least 1");
+    }
+    Result<std::unique_ptr<Cache>> made = static_cast<OpenedModel*>(model)->model->make_cache(*spec);
+    if (!made) return made.status();
+    (*made)->block_size = spec->block_size;
+    (*made)->block_count = spec->block_count;
+    *cache = std::move(*made).release();
+    return {};
+  });
+}
+
+int32_t forward(void* model, void* cache, const assay_forward* request, uint64_t* ticket, assay_error* error) {
+  return sdk::guarded(error, [&]() -> Status {
+    auto& opened = *static_cast<OpenedModel*>(model);
+    Status status = run_batch(opened, *static_cast<Cache*>(cache), *request);
+    if (status.ok() && ticket != nullptr) *ticket = ++opened.tickets;
+    return status;
+  });
+}
+
+int32_t wait(void* model, uint64_t ticket, assay_error* error) {
+  return sdk::guarded(error, [&]() -> Status {
+    const uint64_t handed_out = static_cast<OpenedModel*>(model)->tickets;
+    if (ticket == 0 || ticket > handed_out) {
+      return invalid("ticket " + std::to_string(ticket) + " was never handed out; the last one is " +
+                     std::to_string(handed_out));
+    }
+    return {};
+  });
+}
+
+void release(void* cache) { delete static_cast<Cache*>(cache); }
+
+void close(void* model) { delete static_cast<OpenedModel*>(model); }
+
+}  // namespace assay::backend
