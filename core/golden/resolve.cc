@@ -24,8 +24,8 @@ std::vector<std::string> goldens_in(const fs::path& folder) {
 
 }  // namespace
 
-Result<GoldenFile> resolve_golden(const std::string& case_dir, const std::string& environment,
-                                  const std::string& platform) {
+Result<GoldenChoice> resolve_golden(const std::string& case_dir, const std::string& environment,
+                                    const std::string& platform) {
   for (const std::string& name : {environment, platform}) {
     if (name.empty() || name.find('/') != std::string::npos) {
       return invalid(fmt::format("environment or platform \"{}\": expected a plain name like dev or cpu_x86_64", name));
@@ -35,7 +35,7 @@ Result<GoldenFile> resolve_golden(const std::string& case_dir, const std::string
   for (const bool exact : {true, false}) {
     const fs::path path = folder / fmt::format("golden_values_{}_{}.json", environment, exact ? platform : "any");
     std::error_code error;
-    if (fs::is_regular_file(path, error)) return GoldenFile{path.string(), exact};
+    if (fs::is_regular_file(path, error)) return GoldenChoice{path.string(), exact};
   }
   const std::vector<std::string> present = goldens_in(folder);
   return not_found(

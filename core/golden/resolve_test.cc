@@ -27,11 +27,11 @@ class ResolveGolden : public testing::Test {
 TEST_F(ResolveGolden, TheExactFileComesBeforeTheOneForAnyPlatform) {
   add("golden_values_dev_any.json");
   add("golden_values_dev_dgx_h100.json");
-  const Result<GoldenFile> exact = resolve_golden(folder_, "dev", "dgx_h100");
+  const Result<GoldenChoice> exact = resolve_golden(folder_, "dev", "dgx_h100");
   ASSERT_TRUE(exact.ok());
   EXPECT_TRUE(exact->exact);
   EXPECT_EQ(fs::path(exact->path).filename(), "golden_values_dev_dgx_h100.json");
-  const Result<GoldenFile> any = resolve_golden(folder_, "dev", "cpu_x86_64");
+  const Result<GoldenChoice> any = resolve_golden(folder_, "dev", "cpu_x86_64");
   ASSERT_TRUE(any.ok());
   EXPECT_FALSE(any->exact);
   EXPECT_EQ(fs::path(any->path).filename(), "golden_values_dev_any.json");
@@ -40,7 +40,7 @@ TEST_F(ResolveGolden, TheExactFileComesBeforeTheOneForAnyPlatform) {
 TEST_F(ResolveGolden, AMissingGoldenListsWhatIsThere) {
   add("golden_values_dev_dgx_h100.json");
   add("golden_values_dev_dgx_a100.json");
-  const Result<GoldenFile> none = resolve_golden(folder_, "dev", "cpu_x86_64");
+  const Result<GoldenChoice> none = resolve_golden(folder_, "dev", "cpu_x86_64");
   EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(none.status().message(), HasSubstr("golden_values_dev_cpu_x86_64.json"));
   EXPECT_THAT(none.status().message(),

@@ -115,13 +115,13 @@ Status write_results(const std::string& path, const ResultSet& set);
 Result<RequestRecord> record_of(const assay_result& result, std::string id);
 
 // Which file of a case folder judges.
-struct GoldenFile {
+struct GoldenChoice {
   std::string path;
   bool exact = false;  // golden_values_<environment>_<platform>.json; else golden_values_<environment>_any.json
 };
 
 // Fails with kNotFound (the message lists the golden files present) or kInvalid (names that hold a slash).
-Result<GoldenFile> resolve_golden(const std::string& case_dir, const std::string& environment,
-                                  const std::string& platform);
+Result<GoldenChoice> resolve_golden(const std::string& case_dir, const std::string& environment,
+                                    const std::string& platform);
 
 }  // namespace assay

@@ -66,7 +66,7 @@ class [[nodiscard]] Result {
     assert(ok());
     return *value_;
   }
-  T&& operator*() && {
+  T operator*() && {  // by value, so that a loop over `*call()` does not dangle
     assert(ok());
     return *std::move(value_);
   }
