@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <functional>
@@ -38,7 +39,8 @@ json good_vocab() {
 }
 
 Result<BytePairTable> read(const std::string& content, int64_t count = kEntries) {
-  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "assay_tik_vocab_test.json";
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / ("assay_tik_vocab_" + std::to_string(::getpid()) + ".json");
   std::ofstream(file, std::ios::binary) << content;
   Result<BytePairTable> table = read_tik_vocab(file, count);
   std::filesystem::remove(file);
