@@ -1,0 +1,18 @@
+// What must hold before any metric is judged, whatever its name.
+#pragma once
+
+#include <vector>
+
+#include "assay/golden.h"
+#include "assay/verdict.h"
+
+namespace assay::compare {
+
+// INVALID findings, one a fault, in order: nothing in a file, request ids that only one side has, prompts that differ
+// (side by side), NaN and infinities (one finding a list, naming the first index). Empty: the two can be judged.
+std::vector<Finding> check_sets(const ResultSet& golden, const ResultSet& actual);
+
+// True when the texts of the set store newlines as the two characters backslash, n (coordinator form).
+bool escapes_newlines(const ResultSet& set);
+
+}  // namespace assay::compare

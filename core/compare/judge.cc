@@ -1,0 +1,133 @@
+#include "core/compare/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "assay/sdk.hpp"
+#include "core/compare/checks.h"
+#include "core/compare/judge_metric.h"
+#include "core/compare/known_completion.h"
+#include "core/compare/reason.h"
+#include "core/compare/views.h"
+#include "core/golden/text.h"
+
+namespace assay::compare {
+namespace {
+
+CaseVerdict refused(Verdict verdict, std::string reason, const ResultSet* golden) {
+  CaseVerdict result;
+  result.verdict = verdict;
+  result.reason = std::move(reason);
+  if (golden != nullptr) result.golden = golden->path;
+  return result;
+}
+
+Finding note(std::string message) {
+  Finding finding;
+  finding.verdict = Verdict::kIdentical;
+  finding.note = true;
+  finding.message = std::move(message);
+  return finding;
+}
+
+std::optional<std::string_view> field(const assay_record& record, uint32_t bit, assay_str value) {
+  if ((record.has & bit) == 0) return std::nullopt;
+  return sdk::text(value);
+}
+
+// Puts the known completions in the place of the golden's texts; appends INVALID findings where that cannot be done.
+void use_known_completions(const KnownCompletion& known, Pairs& pairs, std::vector<Finding>& findings) {
+  const auto fault = [&](std::string_view request, const Status& status) {
+    Finding finding;
+    finding.verdict = Verdict::kInvalid;
+    finding.request = request;
+    finding.message = status.message();
+    // The message names its request itself, as it may stand alone elsewhere.
+    const std::string prefix = fmt::format("request {}: ", text::printable(request));
+    if (!request.empty() && finding.message.starts_with(prefix)) finding.message.erase(0, prefix.size());
+    findings.push_back(std::move(finding));
+  };
+  const Result<std::vector<SourceText>> sources = load_sources(known.sources);
+  if (!sources) return fault("", sources.status());
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const assay_record& reference = pairs.reference(i).record();
+    const assay_record& candidate = pairs.candidate(i).record();
+    KnownRequest request;
+    request.id = sdk::text(pairs.pairs()[i].id);
+    request.prompt = field(reference, ASSAY_HAS_PROMPT, reference.prompt);
+    if (!request.prompt) request.prompt = field(candidate, ASSAY_HAS_PROMPT, candidate.prompt);
+    request.golden_text = field(reference, ASSAY_HAS_TEXT, reference.text);
+    request.actual_text = field(candidate, ASSAY_HAS_TEXT, candidate.text);
+    if (sources->empty()) {
+      if (const Status status = check_own_reference(request); !status.ok()) fault(request.id, status);
+      continue;
+    }
+    Result<std::string> text = known_reference(*sources, request);
+    if (text.ok()) {
+      pairs.reference(i).replace_text(*std::move(text));
+    } else {
+      fault(request.id, text.status());
+    }
+  }
+}
+
+std::vector<Finding> notes_of(const JudgeOptions& options, const ResultSet& golden, const ResultSet& actual) {
+  std::vector<Finding> notes;
+  for (const ResultSet* set : {&golden, &actual}) {
+    for (const std::string& line : set->notes) notes.push_back(note(set->path + ": " + line));
+  }
+  for (const auto& [metric, tolerance] : options.tolerances) {
+    if (std::find(options.metrics.begin(), options.metrics.end(), metric) != options.metrics.end()) continue;
+    notes.push_back(
+        note(fmt::format("ASSAY.tolerance names {}, which METRICS does not list: unused", text::quoted(metric, 60))));
+  }
+  return notes;
+}
+
+}  // namespace
+
+CaseVerdict judge_case(const JudgeInput& input) {
+  const JudgeOptions& options = *input.options;
+  if (options.metrics.empty()) {
+    return refused(Verdict::kNotComparable, "METRICS is empty or missing: nothing would be compared; name a metric",
+                   input.golden);
+  }
+  if (input.golden == nullptr) return refused(Verdict::kNotComparable, input.golden_missing, nullptr);
+  const ResultSet& golden = *input.golden;
+  const ResultSet& actual = *input.actual;
+
+  CaseVerdict result;
+  result.golden = golden.path;
+  MetricVerdict requests{std::string(kRequestsMetric), Verdict::kIdentical, check_sets(golden, actual)};
+  Pairs pairs(golden, actual);
+  if (escapes_newlines(golden) || escapes_newlines(actual)) {
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      pairs.reference(i).unescape_newlines();
+      pairs.candidate(i).unescape_newlines();
+    }
+  }
+  if (options.known.enabled && requests.findings.empty()) {
+    use_known_completions(options.known, pairs, requests.findings);
+  }
+  if (!requests.findings.empty()) requests.verdict = Verdict::kInvalid;
+  for (Finding& finding : notes_of(options, golden, actual)) requests.findings.push_back(std::move(finding));
+
+  result.verdict = requests.verdict;
+  if (!requests.findings.empty()) result.metrics.push_back(std::move(requests));
+  if (result.verdict != Verdict::kInvalid) {
+    const std::vector<assay_quantity> reference = quantity_views(golden);
+    const std::vector<assay_quantity> candidate = quantity_views(actual);
+    std::set<std::string_view> done;
+    for (const std::string& metric : options.metrics) {
+      if (!done.insert(metric).second) continue;
+      result.metrics.push_back(judge_metric(metric, {options, pairs.pairs(), reference, candidate}));
+      result.verdict = worst(result.verdict, result.metrics.back().verdict);
+    }
+  }
+  result.reason = reason_of(result);
+  return result;
+}
+
+}  // namespace assay::compare

@@ -1,0 +1,52 @@
+// From two sets of results to the verdict of a case. Comparators observe, this room alone decides.
+// Pure functions: no state, safe from any thread (comparators are stateless by contract).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/golden.h"
+#include "assay/plugin_abi.h"
+#include "assay/verdict.h"
+
+namespace assay::compare {
+
+// Metric name → comparator; null where no plugin serves the metric. The table outlives the call.
+using ComparatorLookup = std::function<const assay_comparator_table*(std::string_view metric)>;
+
+// ASSAY.golden: known_completion. A source is a text file that holds the prompt and how it goes on.
+struct KnownCompletion {
+  bool enabled = false;
+  std::vector<std::string> sources;  // readable paths; empty: the golden's own generated_text is the known completion
+};
+
+struct JudgeOptions {
+  std::vector<std::string> metrics;          // METRICS in file order; empty gives NOT_COMPARABLE
+  std::map<std::string, double> tolerances;  // ASSAY.tolerance: metric → largest accepted |difference|
+  KnownCompletion known;
+  std::optional<uint64_t> capabilities;  // ASSAY_CAP_* of the engine that made the result; nullopt: not known
+  ComparatorLookup lookup;
+};
+
+struct JudgeInput {
+  const JudgeOptions* options = nullptr;  // never null; borrowed
+  const ResultSet* golden = nullptr;      // null: there is none, golden_missing says why; borrowed
+  std::string golden_missing;             // one line
+  const ResultSet* actual = nullptr;      // never null; borrowed
+};
+
+// Always an answer; whatever is wrong is its verdict. The findings of the core's own checks (request ids, prompts,
+// NaN and infinities, known-completion sources) stand under the metric name kRequestsMetric and come first.
+CaseVerdict judge_case(const JudgeInput& input);
+inline constexpr std::string_view kRequestsMetric = "requests";
+
+// Reads both files and judges. A golden that does not exist is NOT_COMPARABLE; any other file that cannot be read, and
+// a missing `actual`, are INVALID with the reader's line as reason.
+CaseVerdict compare_files(const std::string& golden, const std::string& actual, const JudgeOptions& options);
+
+}  // namespace assay::compare

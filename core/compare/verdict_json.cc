@@ -1,0 +1,79 @@
+#include <nlohmann/json.hpp>
+
+#include "core/compare/render.h"
+
+namespace assay::compare {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Finding& finding) {
+  return {{"verdict", to_string(finding.verdict)},
+          {"note", finding.note},
+          {"request", finding.request},
+          {"index", finding.index},
+          {"compared", finding.compared},
+          {"differing", finding.differing},
+          {"max_abs_difference", finding.max_abs_difference},
+          {"smallest_passing_tolerance", finding.smallest_passing_tolerance},
+          {"message", finding.message}};
+}
+
+Verdict verdict_in(const Json& object) {
+  const std::string name = object.at("verdict").get<std::string>();
+  const std::optional<Verdict> verdict = parse_verdict(name);
+  if (!verdict) throw Json::other_error::create(500, "unknown verdict \"" + name + "\"", &object);
+  return *verdict;
+}
+
+Finding finding_in(const Json& object) {
+  Finding finding;
+  finding.verdict = verdict_in(object);
+  finding.note = object.at("note").get<bool>();
+  finding.request = object.at("request").get<std::string>();
+  finding.index = object.at("index").get<int64_t>();
+  finding.compared = object.at("compared").get<uint64_t>();
+  finding.differing = object.at("differing").get<uint64_t>();
+  finding.max_abs_difference = object.at("max_abs_difference").get<double>();
+  finding.smallest_passing_tolerance = object.at("smallest_passing_tolerance").get<double>();
+  finding.message = object.at("message").get<std::string>();
+  return finding;
+}
+
+}  // namespace
+
+std::string verdict_json(const CaseVerdict& verdict) {
+  Json metrics = Json::array();
+  for (const MetricVerdict& metric : verdict.metrics) {
+    Json findings = Json::array();
+    for (const Finding& finding : metric.findings) findings.push_back(to_json(finding));
+    metrics.push_back({{"metric", metric.metric}, {"verdict", to_string(metric.verdict)}, {"findings", findings}});
+  }
+  const Json object = {{"verdict", to_string(verdict.verdict)},
+                       {"reason", verdict.reason},
+                       {"golden", verdict.golden},
+                       {"metrics", metrics}};
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<CaseVerdict> parse_verdict_json(std::string_view json) {
+  try {
+    const Json object = Json::parse(json);
+    CaseVerdict verdict;
+    verdict.verdict = verdict_in(object);
+    verdict.reason = object.at("reason").get<std::string>();
+    verdict.golden = object.at("golden").get<std::string>();
+    for (const Json& entry : object.at("metrics")) {
+      MetricVerdict metric;
+      metric.metric = entry.at("metric").get<std::string>();
+      metric.verdict = verdict_in(entry);
+      for (const Json& finding : entry.at("findings")) metric.findings.push_back(finding_in(finding));
+      verdict.metrics.push_back(std::move(metric));
+    }
+    return verdict;
+  } catch (const Json::exception& failure) {
+    return invalid(std::string("verdict as JSON: ") + failure.what());
+  }
+}
+
+}  // namespace assay::compare
