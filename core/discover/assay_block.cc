@@ -1,0 +1,117 @@
+#include "core/discover/assay_block.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/discover/nearest.h"
+#include "core/discover/units.h"
+
+namespace assay::discover {
+namespace {
+
+constexpr std::array<std::string_view, 10> kKeys = {"engine",    "backend", "golden",       "known_completion",
+                                                    "tolerance", "timeout", "memory_limit", "requires",
+                                                    "tags",      "waivers"};
+constexpr std::array<std::string_view, 2> kGoldenKinds = {"known_completion", "characteristic"};
+
+nlohmann::ordered_json to_json(const YamlNode& node) {
+  using Json = nlohmann::ordered_json;
+  switch (node.kind) {
+    case YamlNode::Kind::kScalar:
+      return node.is_null() ? Json(nullptr) : Json(node.text);
+    case YamlNode::Kind::kSequence: {
+      Json list = Json::array();
+      for (const YamlNode* item : node.items) list.push_back(to_json(*item));
+      return list;
+    }
+    case YamlNode::Kind::kMap:
+      break;
+  }
+  Json object = Json::object();
+  for (const YamlEntry& entry : node.entries) object[entry.key] = to_json(*entry.value);
+  return object;
+}
+
+// A non-empty text.
+std::string text_of(const YamlNode& node, const std::string& key, SchemaErrors& errors) {
+  if (!node.is_scalar() || node.text.empty() || node.is_null()) errors.add(node, "ASSAY." + key + " must be a text");
+  return node.text;
+}
+
+// A text or a list of texts.
+std::vector<std::string> texts_of(const YamlNode& node, const std::string& key, SchemaErrors& errors) {
+  if (node.is_scalar()) return {text_of(node, key, errors)};
+  if (node.kind == YamlNode::Kind::kMap) errors.add(node, "ASSAY." + key + " must be a text or a list of texts");
+  std::vector<std::string> texts;
+  for (const YamlNode* item : node.items) texts.push_back(text_of(*item, key, errors));
+  return texts;
+}
+
+void read_golden(const YamlNode& node, AssayBlock& block, SchemaErrors& errors) {
+  const std::string kind = text_of(node, "golden", errors);
+  if (kind == "known_completion") {
+    block.golden = GoldenKind::kKnownCompletion;
+  } else if (kind != "characteristic") {
+    errors.add(node, "ASSAY.golden '" + kind + "' is neither known_completion nor characteristic" +
+                         did_you_mean(kind, kGoldenKinds));
+  }
+}
+
+void read_tolerance(const YamlNode& node, AssayBlock& block, SchemaErrors& errors) {
+  if (node.kind != YamlNode::Kind::kMap) return errors.add(node, "ASSAY.tolerance must be a mapping of metric: number");
+  for (const YamlEntry& entry : node.entries) {
+    const auto value = entry.value->is_scalar() ? parse_number(entry.value->text) : std::nullopt;
+    if (!value || *value < 0) {
+      errors.add(*entry.value, "ASSAY.tolerance " + entry.key + ": a number of at least 0 is expected, not '" +
+                                   entry.value->text + "'");
+    } else {
+      block.tolerance[entry.key] = *value;
+    }
+  }
+}
+
+void read_key(const YamlEntry& entry, AssayBlock& block, SchemaErrors& errors) {
+  const std::string& key = entry.key;
+  const YamlNode& value = *entry.value;
+  if (key == "engine") {
+    block.engine = text_of(value, key, errors);
+  } else if (key == "backend") {
+    block.backend = text_of(value, key, errors);
+  } else if (key == "golden") {
+    read_golden(value, block, errors);
+  } else if (key == "known_completion") {
+    block.known_completion = texts_of(value, key, errors);
+  } else if (key == "tolerance") {
+    read_tolerance(value, block, errors);
+  } else if (key == "timeout") {
+    block.timeout_s = parse_duration(text_of(value, key, errors));
+    if (!block.timeout_s)
+      errors.add(value, "ASSAY.timeout '" + value.text + "' is no time above 0, such as 120s or 5m");
+  } else if (key == "memory_limit") {
+    block.memory_limit = parse_bytes(text_of(value, key, errors));
+    if (!block.memory_limit)
+      errors.add(value, "ASSAY.memory_limit '" + value.text + "' is no size above 0, such as 4GiB");
+  } else if (key == "requires") {
+    block.requirements = texts_of(value, key, errors);
+  } else if (key == "tags") {
+    block.tags = texts_of(value, key, errors);
+  } else if (key == "waivers") {
+    block.waivers = to_json(value).dump();
+  } else {
+    errors.add(value, "ASSAY." + key + " is unknown" + did_you_mean(key, kKeys));
+  }
+}
+
+}  // namespace
+
+void read_assay_block(const YamlNode& node, AssayBlock& block, SchemaErrors& errors) {
+  if (node.is_null()) return;
+  if (node.kind != YamlNode::Kind::kMap) return errors.add(node, "ASSAY must be a mapping");
+  block.present = true;
+  for (const YamlEntry& entry : node.entries) read_key(entry, block, errors);
+  if (block.golden == GoldenKind::kCharacteristic && !block.known_completion.empty()) {
+    errors.add(node, "ASSAY.known_completion needs ASSAY.golden: known_completion");
+  }
+}
+
+}  // namespace assay::discover

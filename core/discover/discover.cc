@@ -1,0 +1,106 @@
+#include "core/discover/discover.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "core/discover/case_reader.h"
+#include "core/discover/find_directories.h"
+#include "core/discover/yaml_tree.h"
+
+namespace assay::discover {
+namespace {
+
+std::filesystem::path absolute_of(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::path result = std::filesystem::absolute(path, ignored).lexically_normal();
+  return result.has_filename() ? result : result.parent_path();
+}
+
+// golden_values_<environment>_<platform>.json; the environment has no underscore.
+GoldenFile golden_file(const std::string& file) {
+  GoldenFile golden{file, {}, {}};
+  constexpr std::string_view kPrefix = "golden_values_", kSuffix = ".json";
+  const std::string middle = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
+  const size_t split = middle.find('_');
+  golden.environment = middle.substr(0, split);
+  if (split != std::string::npos) golden.platform = middle.substr(split + 1);
+  return golden;
+}
+
+// Path below the root; the folder's own name when it is the root.
+std::string name_below_root(const FoundDirectory& found) {
+  if (found.path.size() > found.root.size()) {
+    std::string name = found.path.substr(found.root.size());
+    name.erase(0, name.find_first_not_of('/'));
+    return name;
+  }
+  const std::string own = absolute_of(found.path).filename().string();
+  return own.empty() ? "root" : own;
+}
+
+// Gives every case that shares its name with another one further parent folders in front, until names are unique.
+void make_names_unique(std::vector<TestCase>& cases) {
+  for (bool again = true; again;) {
+    again = false;
+    std::map<std::string, std::vector<TestCase*>> by_name;
+    for (TestCase& test_case : cases) by_name[test_case.name].push_back(&test_case);
+    for (const auto& [name, same] : by_name) {
+      if (same.size() < 2) continue;
+      for (TestCase* test_case : same) {
+        const std::string full = absolute_of(test_case->dir).relative_path().string();
+        const size_t levels = static_cast<size_t>(std::count(name.begin(), name.end(), '/')) + 2;
+        size_t at = full.size();
+        for (size_t i = 0; i < levels && at != std::string::npos && at != 0; ++i) at = full.rfind('/', at - 1);
+        std::string longer = at == std::string::npos || at == 0 ? full : full.substr(at + 1);
+        again |= longer != test_case->name;
+        test_case->name = std::move(longer);
+      }
+    }
+  }
+}
+
+TestCase read_case(const FoundDirectory& found) {
+  TestCase test_case;
+  test_case.name = name_below_root(found);
+  test_case.dir = found.path;
+  test_case.config = (found.path.ends_with('/') ? found.path : found.path + "/") + "model_config.yaml";
+  test_case.model = absolute_of(found.path).parent_path().filename().string();
+  for (const std::string& file : found.goldens) test_case.goldens.push_back(golden_file(file));
+  test_case.error = found.error;
+  if (!found.error.ok()) return test_case;
+  Result<std::string> text = read_file(test_case.config, YamlLimits{}.bytes);
+  if (text.ok()) {
+    read_config(*std::move(text), test_case);
+  } else {
+    test_case.error = text.status();
+  }
+  return test_case;
+}
+
+}  // namespace
+
+Result<std::vector<TestCase>> discover(const std::vector<std::string>& paths, int threads) {
+  std::vector<DirectoryId> seen;
+  std::vector<FoundDirectory> found;
+  for (const std::string& path : paths) {
+    if (Status walked = find_directories(path, seen, found); !walked.ok()) return walked;
+  }
+  std::sort(found.begin(), found.end(),
+            [](const FoundDirectory& a, const FoundDirectory& b) { return a.path < b.path; });
+  std::vector<TestCase> cases(found.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < found.size(); i = next++) cases[i] = read_case(found[i]);
+  };
+  std::vector<std::thread> helpers;
+  for (int i = 1; i < threads && found.size() > 64; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  make_names_unique(cases);
+  return cases;
+}
+
+}  // namespace assay::discover

@@ -1,0 +1,18 @@
+// Finds cases: every directory that holds model_config.yaml.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "assay/case.h"
+
+namespace assay::discover {
+
+// Cases below `paths`, each a case directory, a tree of them or a model_config.yaml; sorted by path, each directory
+// once however it is reached (symbolic links are followed, loops are safe; `.git` is skipped). A case whose config
+// cannot be read, or a directory that cannot be listed, is in the result with its `error` set.
+// Fails with kNotFound for a path that does not exist and kInvalid for a file that is no model_config.yaml.
+// An empty result is no failure. Reads files only; uses `threads` >= 1 threads for reading configs.
+Result<std::vector<TestCase>> discover(const std::vector<std::string>& paths, int threads = 1);
+
+}  // namespace assay::discover

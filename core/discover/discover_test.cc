@@ -1,0 +1,231 @@
+#include "core/discover/discover.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/discover/case_reader.h"
+
+namespace assay::discover {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Discover : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::temp_directory_path() / ("assay_discover_" + std::to_string(::getpid()) + "_" + info->name());
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string put(const std::string& file, const std::string& text) {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+    return (root_ / file).string();
+  }
+  std::vector<std::string> names(const std::vector<std::string>& paths) {
+    std::vector<std::string> result;
+    const auto cases = discover(paths);
+    EXPECT_TRUE(cases.ok()) << cases.status().message();
+    if (cases.ok()) {
+      for (const TestCase& test_case : *cases) result.push_back(test_case.name);
+    }
+    return result;
+  }
+  std::string at(const std::string& below) { return (root_ / below).string(); }
+
+  fs::path root_;
+};
+
+constexpr const char* kSmall = "MODEL_ARGS:\n  --a: 1\n";
+
+TEST_F(Discover, FindsEveryDirectoryWithAConfigSortedByPath) {
+  put("moe/b/model_config.yaml", kSmall);
+  put("moe/a/model_config.yaml", kSmall);
+  put("gpt/c/model_config.yaml", kSmall);
+  put("gpt/c/deeper/d/model_config.yaml", kSmall);
+  put("gpt/none/README.md", "");
+  EXPECT_THAT(names({at("")}), ElementsAre("gpt/c", "gpt/c/deeper/d", "moe/a", "moe/b"));
+}
+
+TEST_F(Discover, TakesATreeACaseOrAConfig) {
+  put("moe/a/model_config.yaml", kSmall);
+  EXPECT_THAT(names({at("moe/")}), ElementsAre("a"));
+  EXPECT_THAT(names({at("moe/a")}), ElementsAre("a"));
+  EXPECT_THAT(names({at("moe/a/model_config.yaml")}), ElementsAre("a"));
+}
+
+TEST_F(Discover, ListsACaseOnceHoweverItIsReached) {
+  put("moe/a/model_config.yaml", kSmall);
+  fs::create_directory_symlink(at("moe"), at("alias"));
+  EXPECT_EQ(names({at("moe"), at("moe/a"), at("alias"), at("moe/a/model_config.yaml")}).size(), 1u);
+}
+
+TEST_F(Discover, SurvivesLoopsOfLinks) {
+  put("moe/a/model_config.yaml", kSmall);
+  fs::create_directory_symlink(at(""), at("moe/a/up"));
+  fs::create_symlink("self", at("moe/self"));
+  EXPECT_THAT(names({at("")}), ElementsAre("moe/a"));
+}
+
+TEST_F(Discover, GivesEqualFoldersOfDifferentRootsDifferentNames) {
+  put("one/moe/a/model_config.yaml", kSmall);
+  put("two/moe/a/model_config.yaml", kSmall);
+  EXPECT_THAT(names({at("one"), at("two")}), ElementsAre("one/moe/a", "two/moe/a"));
+}
+
+TEST_F(Discover, ReportsPathsThatAreNoCases) {
+  put("file.txt", "");
+  EXPECT_EQ(discover({at("absent")}).status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(discover({at("absent")}).status().message(), HasSubstr("absent"));
+  EXPECT_THAT(discover({at("file.txt")}).status().message(), HasSubstr("not a case"));
+  EXPECT_THAT(names({at("")}), IsEmpty());
+}
+
+TEST_F(Discover, ABadConfigIsAnErrorOfThatCaseAlone) {
+  put("a/model_config.yaml", "MODEL_ARGS:\n  --x: \"1\n");
+  put("b/model_config.yaml", kSmall);
+  fs::create_directories(at("c/model_config.yaml"));
+  fs::create_directories(at("d"));
+  fs::create_symlink("nowhere", at("d/model_config.yaml"));
+  const auto cases = discover({at("")});
+  ASSERT_TRUE(cases.ok());
+  ASSERT_EQ(cases->size(), 4u);
+  EXPECT_THAT((*cases)[0].error.message(), HasSubstr("a/model_config.yaml:2:8: the quote"));
+  EXPECT_TRUE((*cases)[1].error.ok());
+  EXPECT_THAT((*cases)[2].error.message(), HasSubstr("not a regular file"));
+  EXPECT_EQ((*cases)[3].error.code(), StatusCode::kNotFound);
+}
+
+TEST_F(Discover, KnowsModelFolderAndGoldens) {
+  put("moe/a/model_config.yaml", kSmall);
+  put("moe/a/golden_values_dev_dgx_h100.json", "{}");
+  put("moe/a/golden_values_dev_any.json", "{}");
+  put("moe/a/other.json", "{}");
+  const auto cases = discover({at("")});
+  ASSERT_TRUE(cases.ok());
+  EXPECT_EQ((*cases)[0].model, "moe");
+  ASSERT_EQ((*cases)[0].goldens.size(), 2u);
+  EXPECT_EQ((*cases)[0].goldens[0].platform, "any");
+  EXPECT_EQ((*cases)[0].goldens[1].environment, "dev");
+  EXPECT_EQ((*cases)[0].goldens[1].platform, "dgx_h100");
+}
+
+TEST_F(Discover, ReadsManyCasesOnSeveralThreadsInTheSameOrder) {
+  for (int i = 0; i < 200; ++i) put("m/c" + std::to_string(1000 + i) + "/model_config.yaml", kSmall);
+  const auto one = discover({at("")}, 1), four = discover({at("")}, 4);
+  ASSERT_TRUE(one.ok() && four.ok());
+  ASSERT_EQ(one->size(), 200u);
+  for (size_t i = 0; i < one->size(); ++i) EXPECT_EQ((*one)[i].name, (*four)[i].name);
+}
+
+TestCase read(const std::string& text) {
+  TestCase test_case;
+  test_case.config = "f";
+  read_config(text, test_case);
+  return test_case;
+}
+
+TEST(CaseReader, ReadsEveryKey) {
+  const TestCase test_case = read(
+      "ENV_VARS:\n  A: 1\n  CUBLAS_WORKSPACE_CONFIG: :4096:8\n  E:\nTEST_TYPE: frozen-start\nMODE: inference\n"
+      "LAUNCHER: ft_launcher\nTEST_EVALUATION: xpass\nBEFORE_SCRIPT: |\n  x\nAFTER_SCRIPT: null\n"
+      "MODEL_ARGS:\n  --b: true\n  --c: 'true'\n  --d: [x, y]\nMODEL_ARGS_3:\n  --e: 1\nMODEL_ARGS_2: null\n"
+      "METRICS:\n  - generated_tokens\n  - \"logprobs\"\n");
+  ASSERT_TRUE(test_case.error.ok()) << test_case.error.message();
+  ASSERT_EQ(test_case.env_vars.size(), 3u);
+  EXPECT_EQ(test_case.env_vars[1].value, ":4096:8");
+  EXPECT_EQ(test_case.env_vars[2].value, "");
+  EXPECT_EQ(test_case.test_type, "frozen-start");
+  EXPECT_EQ(test_case.mode, "inference");
+  EXPECT_EQ(test_case.launcher, "ft_launcher");
+  EXPECT_EQ(test_case.test_evaluation, "xpass");
+  EXPECT_EQ(test_case.before_script, "x\n");
+  EXPECT_EQ(test_case.after_script, "");
+  ASSERT_EQ(test_case.model_args.entries.size(), 3u);
+  EXPECT_TRUE(test_case.model_args.entries[0].plain);
+  EXPECT_FALSE(test_case.model_args.entries[1].plain);
+  EXPECT_THAT(test_case.model_args.entries[2].items, ElementsAre("x", "y"));
+  ASSERT_EQ(test_case.further_model_args.size(), 2u);
+  EXPECT_EQ(test_case.further_model_args[0].name, "MODEL_ARGS_2");
+  EXPECT_FALSE(test_case.further_model_args[0].present);
+  EXPECT_THAT(*test_case.metrics, ElementsAre("generated_tokens", "logprobs"));
+}
+
+TEST(CaseReader, KeepsAbsentNullAndEmptyMetricsApart) {
+  EXPECT_FALSE(read("MODEL_ARGS:\n").metrics.has_value());
+  EXPECT_TRUE(read("MODEL_ARGS:\nMETRICS:\n").metrics_is_null);
+  EXPECT_FALSE(read("MODEL_ARGS:\nMETRICS: []\n").metrics_is_null);
+  EXPECT_THAT(*read("MODEL_ARGS:\nMETRICS: []\n").metrics, IsEmpty());
+}
+
+TEST(CaseReader, RefusesWrongShapesWithTheirPlace) {
+  EXPECT_EQ(read("MODEL_ARGS: 3\n").error.message(), "f:1:13: MODEL_ARGS must be a mapping of --argument: value");
+  EXPECT_EQ(read("MODEL_ARGS:\n  --a: {b: c}\n").error.message(),
+            "f:2:8: MODEL_ARGS --a is a mapping; a scalar or a list is expected");
+  EXPECT_THAT(read("MODEL_ARGS:\n  --a: [[b]]\n").error.message(), HasSubstr("f:2:9: "));
+  EXPECT_THAT(read("MODEL_ARGS:\nENV_VARS: [a]\n").error.message(), HasSubstr("f:2:11: ENV_VARS must be"));
+  EXPECT_THAT(read("MODEL_ARGS:\nENV_VARS:\n  A B: c\n").error.message(), HasSubstr("'A B' is not a variable name"));
+  EXPECT_THAT(read("MODEL_ARGS:\nMETRICS: logprobs\n").error.message(), HasSubstr("METRICS must be a list"));
+  EXPECT_THAT(read("MODEL_ARGS:\nMODE: inferense\n").error.message(), HasSubstr("did you mean 'inference'?"));
+  EXPECT_THAT(read("MODEL_ARGS:\nTEST_TYPE: [x]\n").error.message(), HasSubstr("TEST_TYPE must be a scalar"));
+  EXPECT_THAT(read("TEST_TYPE: x\n").error.message(), HasSubstr("MODEL_ARGS is missing"));
+  EXPECT_THAT(read("- a\n").error.message(), HasSubstr("f:1:1: a mapping"));
+  EXPECT_THAT(read("").error.message(), HasSubstr("holds nothing"));
+}
+
+TEST(CaseReader, NotesUnknownAndRepeatedKeys) {
+  const TestCase test_case = read("MODEL_ARGS:\n  --a: 1\n  --a: 2\nMETRIX: []\n");
+  EXPECT_TRUE(test_case.error.ok());
+  EXPECT_EQ(test_case.model_args.entries[0].text, "2");
+  EXPECT_THAT(test_case.notes, ElementsAre("line 3: '--a' repeats line 2; the later one counts",
+                                           "line 4: unknown key 'METRIX' is ignored (did you mean 'METRICS'?)"));
+}
+
+TEST(CaseReader, ReadsTheAssayBlock) {
+  const TestCase test_case = read(
+      "MODEL_ARGS:\nASSAY:\n  engine: static_legacy\n  backend: auto\n  golden: known_completion\n"
+      "  known_completion: golden/a.txt\n  tolerance: {logprobs: 0.001}\n  timeout: 120s\n  memory_limit: 4GiB\n"
+      "  requires: [CHECKPOINT_LOAD_PATH]\n  tags: quick\n  waivers:\n    - {metric: logprobs, reason: x}\n");
+  ASSERT_TRUE(test_case.error.ok()) << test_case.error.message();
+  const AssayBlock& block = test_case.assay;
+  EXPECT_TRUE(block.present);
+  EXPECT_EQ(block.engine, "static_legacy");
+  EXPECT_EQ(block.golden, GoldenKind::kKnownCompletion);
+  EXPECT_THAT(block.known_completion, ElementsAre("golden/a.txt"));
+  EXPECT_EQ(block.tolerance.at("logprobs"), 0.001);
+  EXPECT_EQ(block.timeout_s, 120);
+  EXPECT_EQ(block.memory_limit, 4ull << 30);
+  EXPECT_THAT(block.requirements, ElementsAre("CHECKPOINT_LOAD_PATH"));
+  EXPECT_THAT(block.tags, ElementsAre("quick"));
+  EXPECT_EQ(block.waivers, R"([{"metric":"logprobs","reason":"x"}])");
+}
+
+TEST(CaseReader, RefusesMistakesInTheAssayBlock) {
+  const auto error = [](const std::string& line) {
+    return read("MODEL_ARGS:\nASSAY:\n  " + line + "\n").error.message();
+  };
+  EXPECT_EQ(error("tolerence: {a: 1}"), "f:3:14: ASSAY.tolerence is unknown (did you mean 'tolerance'?)");
+  EXPECT_THAT(error("tolerance: {a: x}"), HasSubstr("a number of at least 0"));
+  EXPECT_THAT(error("tolerance: {a: -1}"), HasSubstr("a number of at least 0"));
+  EXPECT_THAT(error("tolerance: {a: nan}"), HasSubstr("a number of at least 0"));
+  EXPECT_THAT(error("timeout: soon"), HasSubstr("no time above 0"));
+  EXPECT_THAT(error("timeout: 0"), HasSubstr("no time above 0"));
+  EXPECT_THAT(error("memory_limit: 4 apples"), HasSubstr("no size above 0"));
+  EXPECT_THAT(error("golden: known"), HasSubstr("neither known_completion"));
+  EXPECT_THAT(error("engine: [a]"), HasSubstr("must be a text"));
+  EXPECT_THAT(error("known_completion: a"), HasSubstr("needs ASSAY.golden"));
+}
+
+}  // namespace
+}  // namespace assay::discover
