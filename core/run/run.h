@@ -15,13 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "assay/case.h"
 #include "assay/status.h"
 #include "assay/verdict.h"
 #include "core/plugin/search_path.h"
-
-namespace assay {
-struct TestCase;  // assay/case.h
-}
 
 namespace assay::run {
 
@@ -39,7 +36,7 @@ struct RunOptions {
   int jobs = 1;                           // workers at once
   bool strict = false;                    // EQUIVALENT does not pass
   bool allow_scripts = false;             // admits LD_* in ENV_VARS
-  std::filesystem::path output;           // made if missing; must not hold another run's results
+  std::filesystem::path output;           // made if missing; results.jsonl of an earlier run in it is replaced
   std::filesystem::path repository_root;  // relative paths of cases: current directory, then this
   plugin::SearchOptions plugins;
   std::filesystem::path worker;                     // the assay-worker executable
@@ -118,9 +115,9 @@ class RunObserver {
 };
 
 // Runs the cases. A failure of one case is its verdict; the call fails only when the run as a whole cannot be done:
-// kInvalid (filter syntax, unknown engine or backend named for the run), kInfra (output folder not writable or locked
-// by a living run, worker executable missing). Not thread-safe with regard to one output folder; starts child
-// processes.
+// kInvalid (filter syntax, unknown engine or backend named for the run, output folder in use by another run), kInfra
+// (output folder not writable, worker executable missing). Not thread-safe with regard to one output folder; starts
+// child processes, which do not outlive the thread that calls it.
 Result<RunSummary> run(const RunOptions& options, RunObserver& observer);
 
 }  // namespace assay::run

@@ -1,0 +1,186 @@
+#include "core/run/case_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "core/run/events.h"
+#include "core/run/judging.h"
+#include "core/run/process.h"
+#include "core/run/redirect.h"
+
+namespace assay::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double rate(uint64_t tokens, double seconds) { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
+
+// The engine could not be opened, or broke while requests ran.
+Verdict verdict_of_engine(StatusCode code) {
+  switch (code) {
+    case StatusCode::kInvalid:
+    case StatusCode::kNotFound:
+    case StatusCode::kUnsupported:
+      return Verdict::kInvalid;
+    case StatusCode::kInfra:
+    case StatusCode::kCancelled:
+      return Verdict::kInfra;
+    default:
+      return Verdict::kCrashed;
+  }
+}
+
+CaseVerdict failed(const std::vector<FailedRequest>& failures, size_t requests) {
+  const FailedRequest& first = failures.front();
+  std::string reason = fmt::format("request {}: {}", first.id, first.message);
+  if (failures.size() > 1) reason += fmt::format(" ({} of {} requests failed)", failures.size(), requests);
+  return {first.code == StatusCode::kInfra ? Verdict::kInfra : Verdict::kInvalid, reason, "", {}};
+}
+
+void note_difference(const CaseVerdict& verdict, CaseSummary* summary) {
+  for (const MetricVerdict& metric : verdict.metrics) {
+    if (metric.metric != "logprobs") continue;
+    summary->has_difference = true;
+    for (const Finding& finding : metric.findings) {
+      summary->max_abs_difference = std::max(summary->max_abs_difference, finding.max_abs_difference);
+    }
+  }
+}
+
+}  // namespace
+
+struct CaseRunner::Files {
+  fs::path folder;
+  fs::path actual;
+  fs::path log;
+};
+
+struct CaseRunner::Judged {
+  CaseVerdict verdict;
+  CaseSummary summary;
+  bool actual_written = false;
+};
+
+CaseRunner::CaseRunner(const WorkerPlan& plan, const plugin::Plugin& engine, const LoadedModel& model,
+                       double load_seconds, plugin::PluginRegistry& registry, std::function<void(const Json&)> emit)
+    : plan_(plan),
+      engine_(engine),
+      model_(model),
+      load_seconds_(load_seconds),
+      registry_(registry),
+      emit_(std::move(emit)) {}
+
+void CaseRunner::run(const CaseOrder& order) {
+  const Clock::time_point begin = Clock::now();
+  Json started = make_event(event::kCaseStarted);
+  started["case"] = order.id;
+  started["name"] = order.name;
+  emit_(started);
+  Files files;
+  files.folder = fs::path(plan_.output) / "cases" / order.id;
+  files.actual = files.folder / "actual.json";
+  files.log = files.folder / "engine.log";
+  std::error_code code;
+  fs::create_directories(files.folder, code);
+  fs::remove(files.actual, code);  // a result of an earlier run must not be taken for this one's
+  Judged judged;
+  {
+    const Redirect redirect(files.log);
+    try {
+      judged = run_and_judge(order, files);
+    } catch (const std::exception& failure) {
+      judged.verdict = {Verdict::kCrashed, fmt::format("worker: {}", failure.what()), "", {}};
+    }
+  }
+  CaseSummary& summary = judged.summary;
+  summary.engine = plan_.engine;
+  summary.backend = plan_.backend;
+  summary.device = model_.device();
+  summary.platform = plan_.platform;
+  summary.arithmetic = model_.arithmetic();
+  summary.weight_bytes = model_.weight_bytes();
+  summary.load_seconds = load_seconds_;
+  summary.peak_rss = proc_kilobytes("/proc/self/status", "VmHWM");
+  summary.seconds = since(begin);
+  note_difference(judged.verdict, &summary);
+  Json finished = make_event(event::kCaseFinished);
+  finished["case"] = order.id;
+  finished["name"] = order.name;
+  finished["verdict"] = to_json(judged.verdict);
+  finished["summary"] = to_json(summary);
+  finished["actual"] = judged.actual_written ? files.actual.string() : "";
+  finished["log"] = files.log.string();
+  emit_(finished);
+}
+
+CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& order, const Files& files) {
+  Judged judged;
+  judged.summary.requests = order.prompts.size();
+  const EngineInput input{.engine = &engine_,
+                          .backend = model_.backend(),
+                          .model = model_.model(),
+                          .model_config_json = model_.config_json(),
+                          .tokenizer_json = model_.tokenizer_json()};
+  const SessionListener listener{.finished =
+                                     [this, &order](const std::string& id, size_t tokens, double seconds) {
+                                       Json json = make_event(event::kRequestFinished);
+                                       json["case"] = order.id;
+                                       json["request"] = id;
+                                       json["tokens"] = tokens;
+                                       json["seconds"] = seconds;
+                                       emit_(json);
+                                     },
+                                 .failed =
+                                     [this, &order](const FailedRequest& failure) {
+                                       Json json = make_event(event::kRequestFailed);
+                                       json["case"] = order.id;
+                                       json["request"] = failure.id;
+                                       json["code"] = static_cast<int>(failure.code);
+                                       json["message"] = failure.message;
+                                       emit_(json);
+                                     }};
+  Result<SessionResult> session = run_session(input, order, listener);
+  if (!session) {
+    judged.verdict = {verdict_of_engine(session.status().code()), session.status().message(), "", {}};
+    return judged;
+  }
+  judged.summary.batch = session->batch;
+  judged.summary.prompt_tokens = session->prompt_tokens;
+  judged.summary.generated_tokens = session->generated_tokens;
+  judged.summary.prefill_rate = rate(session->prefill_tokens, session->prefill_seconds);
+  judged.summary.decode_rate = rate(session->generated_tokens - session->records.size(), session->decode_seconds);
+  judged.summary.first_token_seconds = session->first_token_seconds;
+  ResultSet actual;
+  actual.requests = std::move(session->records);
+  actual.path = files.actual.string();
+  actual.form = GoldenForm::kStatic;
+  const Status written = write_results(actual.path, actual);
+  judged.actual_written = written.ok();
+  if (!written.ok()) {
+    judged.verdict = {Verdict::kInfra, written.message(), "", {}};
+  } else if (!session->failed.empty()) {
+    judged.verdict = failed(session->failed, order.prompts.size());
+  } else {
+    Json judging = make_event(event::kJudgingStarted);
+    judging["case"] = order.id;
+    emit_(judging);
+    judged.verdict = judge_results(plan_, order, actual, engine_, registry_);
+  }
+  if (written.ok() && !order.output_path.empty()) {
+    if (Status copied = write_results(order.output_path, actual); !copied.ok()) {
+      judged.verdict = {Verdict::kInfra, copied.with("--output-path").message(), "", {}};
+    }
+  }
+  return judged;
+}
+
+}  // namespace assay::run

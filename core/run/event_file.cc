@@ -1,0 +1,108 @@
+#include "core/run/event_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace assay::run {
+namespace {
+
+Status failed(const std::string& what, const std::filesystem::path& path) {
+  return infra(
+      fmt::format("{}: {}: {}; check the disk and the permissions", path.string(), what, std::strerror(errno)));
+}
+
+Status write_all(int fd, std::string_view text, const std::filesystem::path& path) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed("cannot be written", path);
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<EventWriter> EventWriter::create(const std::filesystem::path& file) {
+  Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd) return failed("cannot be made", file);
+  return EventWriter(std::move(fd), file.string());
+}
+
+Status EventWriter::append(std::string_view line) { return write_all(fd_.get(), line, path_); }
+
+Status EventWriter::sync_soon() {
+  return std::chrono::steady_clock::now() - synced_ < kSyncInterval ? Status() : sync();
+}
+
+Status EventWriter::sync() {
+  const int code = ::fdatasync(fd_.get());
+  synced_ = std::chrono::steady_clock::now();
+  if (code != 0 && errno != EINVAL && errno != EROFS) return failed("cannot be flushed", path_);
+  return {};
+}
+
+std::vector<std::string> EventReader::poll() {
+  std::vector<std::string> lines;
+  if (!fd_) fd_ = Fd(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd_) return lines;
+  std::array<char, 1 << 16> buffer;
+  while (true) {
+    const ssize_t n = ::read(fd_.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    rest_.append(buffer.data(), static_cast<size_t>(n));
+  }
+  size_t begin = 0;
+  for (size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n', begin)) {
+    if (end > begin) lines.push_back(rest_.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  rest_.erase(0, begin);
+  return lines;
+}
+
+Result<std::vector<std::string>> read_event_lines(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return not_found(file.string() + ": no such file");
+  return EventReader(file).poll();
+}
+
+Status write_file(const std::filesystem::path& file, std::string_view text) {
+  const std::filesystem::path temporary = file.string() + ".part";
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) return failed("cannot be made", temporary);
+  if (Status written = write_all(fd.get(), text, temporary); !written.ok()) return written;
+  if (::rename(temporary.c_str(), file.c_str()) != 0) return failed("cannot be renamed into place", file);
+  return {};
+}
+
+Result<std::string> read_file(const std::filesystem::path& file) {
+  Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return not_found(fmt::format("{}: {}", file.string(), std::strerror(errno)));
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (true) {
+    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed("cannot be read", file);
+    if (n == 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(n));
+  }
+}
+
+}  // namespace assay::run

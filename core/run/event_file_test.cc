@@ -1,0 +1,128 @@
+#include "core/run/event_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "core/run/journal.h"
+#include "core/run/log_tail.h"
+
+namespace assay::run {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class EventFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::path(::testing::TempDir()) /
+           (std::string("assay_event_file_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(dir_);
+    fs::create_directories(dir_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  void append(const std::string& text) { std::ofstream(dir_ / "e", std::ios::app | std::ios::binary) << text; }
+
+  fs::path dir_;
+};
+
+TEST_F(EventFile, ReaderKeepsATornLineBackUntilItIsWhole) {
+  EventReader reader(dir_ / "e");
+  EXPECT_THAT(reader.poll(), IsEmpty());
+  append("one\ntw");
+  EXPECT_THAT(reader.poll(), ElementsAre("one"));
+  EXPECT_EQ(reader.torn_bytes(), 2u);
+  append("o\n\nthree\n");
+  EXPECT_THAT(reader.poll(), ElementsAre("two", "three"));
+  EXPECT_EQ(reader.torn_bytes(), 0u);
+}
+
+TEST_F(EventFile, TornLastLineOfAFinishedFileIsIgnored) {
+  append("one\ntwo\n{\"event\": \"case_fin");
+  EXPECT_THAT(*read_event_lines(dir_ / "e"), ElementsAre("one", "two"));
+}
+
+TEST_F(EventFile, LinesLongerThanTheBufferArriveWhole) {
+  const std::string line(300000, 'x');
+  append(line + "\n" + line + "\n");
+  EXPECT_THAT(EventReader(dir_ / "e").poll(), ElementsAre(line, line));
+}
+
+TEST_F(EventFile, WriterAppendsAndReaderFollows) {
+  Result<EventWriter> writer = EventWriter::create(dir_ / "e");
+  ASSERT_TRUE(writer.ok());
+  EventReader reader(dir_ / "e");
+  ASSERT_TRUE(writer->append("a\n").ok());
+  EXPECT_THAT(reader.poll(), ElementsAre("a"));
+  ASSERT_TRUE(writer->append("b\n").ok());
+  ASSERT_TRUE(writer->sync_soon().ok());
+  ASSERT_TRUE(writer->sync().ok());
+  EXPECT_THAT(reader.poll(), ElementsAre("b"));
+}
+
+TEST_F(EventFile, FullDiskIsAnErrorAndNotACrash) {
+  Result<EventWriter> writer = EventWriter::create("/dev/full");
+  ASSERT_TRUE(writer.ok());
+  const Status written = writer->append("a\n");
+  EXPECT_EQ(written.code(), StatusCode::kInfra);
+  EXPECT_THAT(written.message(), AllOf(HasSubstr("/dev/full"), HasSubstr("No space left")));
+}
+
+TEST_F(EventFile, WriteFileReplacesTheWholeFile) {
+  ASSERT_TRUE(write_file(dir_ / "f", "first and long").ok());
+  ASSERT_TRUE(write_file(dir_ / "f", "second").ok());
+  EXPECT_EQ(*read_file(dir_ / "f"), "second");
+  EXPECT_FALSE(fs::exists(dir_ / "f.part"));
+  EXPECT_EQ(read_file(dir_ / "absent").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(EventFile, LastLinesAreShortAndPrintable) {
+  append("first\nsecond\n\nthird \x01 end\nfourth\n");
+  EXPECT_EQ(last_lines(dir_ / "e"), "second | third ? end | fourth");
+  EXPECT_EQ(last_lines(dir_ / "e", 1), "fourth");
+  EXPECT_EQ(last_lines(dir_ / "e", 3, 5), "urth");
+  EXPECT_EQ(last_lines(dir_ / "absent"), "");
+}
+
+TEST_F(EventFile, SecondJournalOfOneFolderIsRefusedWithTheHolder) {
+  Result<Journal> first = Journal::open(dir_ / "out");
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  const Result<Journal> second = Journal::open(dir_ / "out");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.status().code(), StatusCode::kInvalid);
+  EXPECT_THAT(second.status().message(), HasSubstr("in use by process " + std::to_string(::getpid())));
+}
+
+TEST_F(EventFile, LockOfADeadProcessIsTakenOver) {
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const Result<Journal> journal = Journal::open(dir_ / "out");
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(holder, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(*read_file(dir_ / "out/.lock"), std::to_string(holder));
+  const Result<Journal> journal = Journal::open(dir_ / "out");
+  EXPECT_TRUE(journal.ok()) << journal.status().message();
+  EXPECT_EQ(*read_file(dir_ / "out/.lock"), std::to_string(::getpid()));
+}
+
+TEST_F(EventFile, OutputThatIsAFileIsRefused) {
+  append("x");
+  const Result<Journal> journal = Journal::open(dir_ / "e");
+  ASSERT_FALSE(journal.ok());
+  EXPECT_THAT(journal.status().message(), HasSubstr("choose another --output"));
+}
+
+}  // namespace
+}  // namespace assay::run

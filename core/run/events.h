@@ -1,0 +1,68 @@
+// The protocol between workers and the runner, and the schema of results.jsonl: one JSON object a line.
+//
+// Every line has "event" (a name below), "t" (seconds since 1970, UTC) and, when a worker wrote it, "worker". Lines
+// about a case have "case", its id within the run. The first line of a file carries "schema". A torn last line is no
+// line. Readers ignore events and members that they do not know.
+//
+//   run_started      schema run_id command options environment platform cases groups jobs
+//   worker_started   schema pid group
+//   load_started     engine backend checkpoint
+//   load_finished    seconds bytes device arithmetic platform
+//   load_failed      code message            (the cases of the group get their verdicts in lines of their own)
+//   case_started     name
+//   request_finished request tokens seconds
+//   request_failed   request code message
+//   judging_started                          (all requests are over)
+//   case_finished    verdict {verdict reason golden metrics} summary {...} actual log
+//   worker_finished  cases
+//   worker_crashed   group death case request restarts
+//   note             message
+//   run_finished     seconds counts {VERDICT: n} exit_code cancelled
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "assay/status.h"
+#include "core/run/run.h"
+
+namespace assay::run {
+
+inline constexpr int kEventSchema = 1;
+
+namespace event {
+inline constexpr std::string_view kRunStarted = "run_started";
+inline constexpr std::string_view kWorkerStarted = "worker_started";
+inline constexpr std::string_view kLoadStarted = "load_started";
+inline constexpr std::string_view kLoadFinished = "load_finished";
+inline constexpr std::string_view kLoadFailed = "load_failed";
+inline constexpr std::string_view kCaseStarted = "case_started";
+inline constexpr std::string_view kRequestFinished = "request_finished";
+inline constexpr std::string_view kRequestFailed = "request_failed";
+inline constexpr std::string_view kJudgingStarted = "judging_started";
+inline constexpr std::string_view kCaseFinished = "case_finished";
+inline constexpr std::string_view kWorkerFinished = "worker_finished";
+inline constexpr std::string_view kWorkerCrashed = "worker_crashed";
+inline constexpr std::string_view kNote = "note";
+inline constexpr std::string_view kRunFinished = "run_finished";
+}  // namespace event
+
+// A new event of this name, with "event" and "t" set.
+nlohmann::ordered_json make_event(std::string_view name);
+
+// The line of an event, newline included. Ill-formed UTF-8 becomes U+FFFD; NaN and infinities become strings.
+std::string to_line(const nlohmann::ordered_json& event);
+
+// Parses one line; kInvalid when it is not an object with a string "event".
+Result<nlohmann::ordered_json> parse_line(std::string_view line);
+
+// Infinite and undefined numbers of a verdict become the largest double.
+nlohmann::ordered_json to_json(const CaseVerdict& verdict);
+nlohmann::ordered_json to_json(const CaseSummary& summary);
+
+// Inverse; missing members keep their defaults, a wrong type or an unknown verdict is kInvalid.
+Result<CaseVerdict> parse_case_verdict(const nlohmann::ordered_json& json);
+Result<CaseSummary> parse_case_summary(const nlohmann::ordered_json& json);
+
+}  // namespace assay::run

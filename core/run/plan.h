@@ -1,0 +1,45 @@
+// From cases to groups that share one load.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/plugin/registry.h"
+#include "core/run/run.h"
+#include "core/run/worker_plan.h"
+
+namespace assay::run {
+
+struct PlannedCase {
+  CaseOutcome outcome;   // name, path, model, metrics, reproduce; verdict once settled
+  bool settled = false;  // its verdict stands without running it (INVALID, SKIPPED)
+  CaseOrder order;       // unless settled
+  std::chrono::milliseconds timeout{};
+  uint64_t memory_limit = 0;  // bytes; 0: that of the run
+  double cost = 0;            // estimate of the work, arbitrary unit: longest first
+};
+
+// Cases of one worker at a time.
+struct Group {
+  WorkerPlan head;                                 // without `worker` and `cases`
+  std::map<std::string, std::string> environment;  // of the worker: inherited variables, ENV_VARS over them
+  std::vector<size_t> cases;                       // indices of Plan::cases, in the order of the run
+  double cost = 0;
+  bool recorded = false;  // its engine reads recorded results: nothing is loaded, the cases may be spread over workers
+};
+
+struct Plan {
+  std::vector<PlannedCase> cases;  // every selected case, in the order of RunOptions::cases
+  std::vector<Group> groups;       // longest first
+  size_t filtered = 0;
+};
+
+// Makes the plan. What is wrong with one case settles that case and no other. Fails with kInvalid when the filter, or
+// an engine or backend named for the whole run, cannot be used. Starts child processes to examine plugins and backends.
+Result<Plan> make_plan(const RunOptions& options, plugin::PluginRegistry& registry);
+
+}  // namespace assay::run

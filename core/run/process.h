@@ -1,0 +1,65 @@
+// One child process in a process group of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/status.h"
+
+namespace assay::run {
+
+struct SpawnOptions {
+  std::vector<std::string> argv;                   // argv[0] is the path of the program
+  std::map<std::string, std::string> environment;  // the whole environment of the child
+  std::filesystem::path log;                       // stdout and stderr are appended to it; stdin is empty
+};
+
+// How a process ended.
+struct Exit {
+  int code = 0;              // exit code; meaningless when a signal ended it
+  int signal = 0;            // 0: it exited
+  std::string text() const;  // "exit code 3", "SIGSEGV (segmentation fault)"
+};
+
+// Not thread-safe. Destroying a running process kills its whole group.
+class Process {
+ public:
+  // Starts the program as leader of a new process group; the kernel kills it when this process dies. Fails with kInfra
+  // when it cannot be made or executed; nothing is left behind then. To be called from the thread that outlives it.
+  static Result<Process> spawn(const SpawnOptions& options);
+
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  ~Process();
+
+  pid_t pid() const { return pid_; }
+
+  // How it ended, or nullopt while it runs. Once it ended, what its group left running is killed.
+  std::optional<Exit> poll();
+
+  // Sends a signal to the whole group.
+  void signal_group(int signal) const;
+
+  // Anonymous resident memory of the process, bytes; 0 when it cannot be read.
+  uint64_t anonymous_bytes() const;
+
+ private:
+  explicit Process(pid_t pid) : pid_(pid) {}
+
+  pid_t pid_ = -1;  // -1: moved from
+  std::optional<Exit> exit_;
+};
+
+// Sleeps until one of the processes ends or the time is over.
+void wait_any(const std::vector<pid_t>& pids, int milliseconds);
+
+// Value of "Name:   123 kB" of a file like /proc/self/status in bytes; 0 when absent.
+uint64_t proc_kilobytes(const std::filesystem::path& file, std::string_view name);
+
+}  // namespace assay::run

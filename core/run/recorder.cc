@@ -1,0 +1,82 @@
+#include "core/run/recorder.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/run/events.h"
+
+namespace assay::run {
+
+using Json = nlohmann::ordered_json;
+
+Recorder::Recorder(Plan& plan, Journal& journal, RunObserver& observer)
+    : plan_(plan), journal_(journal), observer_(observer), done_(plan.cases.size(), false) {}
+
+void Recorder::append(const std::string& line) {
+  if (Status written = journal_.append(line); !written.ok() && journal_status_.ok()) journal_status_ = written;
+}
+
+void Recorder::note(const Json& event) {
+  append(to_line(event));
+  const std::string name = event["event"];
+  if (name == event::kNote || name == event::kWorkerCrashed) {
+    observer_.note(name, event.value("message", ""));
+  }
+}
+
+Json Recorder::note_line(const std::string& line) {
+  Result<Json> event = parse_line(line);
+  if (!event) return Json();
+  append(line + "\n");
+  const std::string name = (*event)["event"];
+  const std::string worker = event->value("worker", "");
+  if (name == event::kLoadFinished) {
+    ++loads_;
+    observer_.note(name, fmt::format("{}: loaded {:.1f} MB in {:.2f} s on {}", worker,
+                                     static_cast<double>(event->value("bytes", uint64_t{0})) / 1e6,
+                                     event->value("seconds", 0.0), event->value("device", "no device")));
+  } else if (name == event::kLoadFailed || name == event::kNote) {
+    observer_.note(name, worker + ": " + event->value("message", ""));
+  } else if (name == event::kCaseStarted) {
+    observer_.case_started(event->value("name", ""), worker);
+  }
+  return *std::move(event);
+}
+
+void Recorder::finish(size_t index, const Json& event) {
+  if (done_[index]) return;
+  CaseOutcome& outcome = plan_.cases[index].outcome;
+  Result<CaseVerdict> verdict = parse_case_verdict(event.value("verdict", Json()));
+  if (!verdict) return finish(index, CaseVerdict{Verdict::kInfra, verdict.status().message(), "", {}});
+  outcome.verdict = *std::move(verdict);
+  if (Result<CaseSummary> summary = parse_case_summary(event.value("summary", Json::object())); summary.ok()) {
+    outcome.summary = *std::move(summary);
+  }
+  outcome.actual = event.value("actual", "");
+  outcome.log = event.value("log", "");
+  complete(index);
+}
+
+void Recorder::finish(size_t index, CaseVerdict verdict) {
+  if (done_[index]) return;
+  CaseOutcome& outcome = plan_.cases[index].outcome;
+  outcome.verdict = std::move(verdict);
+  Json event = make_event(event::kCaseFinished);
+  event["case"] = plan_.cases[index].order.id;
+  event["name"] = outcome.name;
+  event["verdict"] = to_json(outcome.verdict);
+  event["summary"] = to_json(outcome.summary);
+  event["actual"] = outcome.actual;
+  event["log"] = outcome.log;
+  append(to_line(event));
+  complete(index);
+}
+
+void Recorder::complete(size_t index) {
+  done_[index] = true;
+  if (Status synced = journal_.sync_soon(); !synced.ok() && journal_status_.ok()) journal_status_ = synced;
+  observer_.case_finished(plan_.cases[index].outcome);
+}
+
+}  // namespace assay::run

@@ -1,0 +1,49 @@
+// Where everything that happens in a run is noted: journal, outcomes and observer, in this order.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/run/journal.h"
+#include "core/run/plan.h"
+#include "core/run/run.h"
+
+namespace assay::run {
+
+// For one thread. Every case gets one verdict: later ones are dropped.
+class Recorder {
+ public:
+  // All three outlive the recorder.
+  Recorder(Plan& plan, Journal& journal, RunObserver& observer);
+
+  // Notes an event of the runner itself.
+  void note(const nlohmann::ordered_json& event);
+
+  // Notes a line that a worker wrote. Returns the event, or null (a JSON null) when the line is none.
+  nlohmann::ordered_json note_line(const std::string& line);
+
+  // The verdict of a case, told by its worker in `event`, or by the runner.
+  void finish(size_t index, const nlohmann::ordered_json& event);
+  void finish(size_t index, CaseVerdict verdict);
+
+  bool finished(size_t index) const { return done_[index]; }
+
+  // First failure of the journal (disk full ...); the run goes on, and says so at its end.
+  const Status& journal_status() const { return journal_status_; }
+  uint64_t loads() const { return loads_; }
+  Status flush() { return journal_.sync(); }
+
+ private:
+  void append(const std::string& line);
+  void complete(size_t index);
+
+  Plan& plan_;
+  Journal& journal_;
+  RunObserver& observer_;
+  std::vector<bool> done_;
+  Status journal_status_;
+  uint64_t loads_ = 0;
+};
+
+}  // namespace assay::run

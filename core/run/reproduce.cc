@@ -1,0 +1,38 @@
+#include "core/run/reproduce.h"
+
+#include <algorithm>
+
+namespace assay::run {
+
+std::string shell_word(std::string_view word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string reproduce_command(const RunOptions& options, const std::string& dir) {
+  std::string command = "assay run " + shell_word(dir);
+  const auto add = [&command](const char* option, const std::string& value) {
+    if (!value.empty()) command.append(" ").append(option).append(" ").append(shell_word(value));
+  };
+  for (const auto& [name, value] : options.variables) add("--set", name + "=" + value);
+  if (options.environment_name != "dev") add("--environment", options.environment_name);
+  add("--platform", options.platform);
+  add("--engine", options.engine);
+  add("--backend", options.backend);
+  for (const auto& dir_of_plugins : options.plugins.plugin_path) add("--plugin-path", dir_of_plugins.string());
+  return command;
+}
+
+}  // namespace assay::run

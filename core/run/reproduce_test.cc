@@ -1,0 +1,28 @@
+#include "core/run/reproduce.h"
+
+#include <gtest/gtest.h>
+
+namespace assay::run {
+namespace {
+
+TEST(Reproduce, ShellWordsAreQuotedWhereNeeded) {
+  EXPECT_EQ(shell_word("a/b_c-1.0=x"), "a/b_c-1.0=x");
+  EXPECT_EQ(shell_word("two words"), "'two words'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("$HOME"), "'$HOME'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(Reproduce, CommandHoldsWhatMattersForTheResult) {
+  RunOptions options;
+  options.variables = {{"CHECKPOINT_LOAD_PATH", "/data/a b"}};
+  options.platform = "dgx_h200";
+  options.backend = "reference";
+  options.jobs = 8;
+  EXPECT_EQ(reproduce_command(options, "cases/moe"),
+            "assay run cases/moe --set 'CHECKPOINT_LOAD_PATH=/data/a b' --platform dgx_h200 --backend reference");
+  EXPECT_EQ(reproduce_command(RunOptions(), "x"), "assay run x");
+}
+
+}  // namespace
+}  // namespace assay::run

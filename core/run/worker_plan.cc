@@ -1,0 +1,94 @@
+#include "core/run/worker_plan.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace assay::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kPlanSchema = 1;
+
+// Members of both structs, once for both directions.
+template <class Order, class Visit>
+void visit_order(Order& o, Visit&& visit) {
+  visit("id", o.id);
+  visit("name", o.name);
+  visit("dir", o.dir);
+  visit("metrics", o.metrics);
+  visit("tolerances", o.tolerances);
+  visit("known_completion", o.known_completion);
+  visit("known_sources", o.known_sources);
+  visit("engine_options", o.engine_options);
+  visit("prompts", o.prompts);
+  visit("max_new_tokens", o.max_new_tokens);
+  visit("top_n", o.top_n);
+  visit("logprobs", o.logprobs);
+  visit("routing", o.routing);
+  visit("temperature", o.temperature);
+  visit("top_k", o.top_k);
+  visit("top_p", o.top_p);
+  visit("seed", o.seed);
+  visit("output_path", o.output_path);
+}
+
+template <class Plan, class Visit>
+void visit_plan(Plan& p, Visit&& visit) {
+  visit("worker", p.worker);
+  visit("output", p.output);
+  visit("engine", p.engine);
+  visit("backend", p.backend);
+  visit("backend_options", p.backend_options);
+  visit("model", p.model);
+  visit("environment_name", p.environment_name);
+  visit("platform", p.platform);
+}
+
+}  // namespace
+
+std::string to_json(const WorkerPlan& plan) {
+  Json json = {{"schema", kPlanSchema}};
+  visit_plan(plan, [&](const char* name, const auto& value) { json[name] = value; });
+  Json dirs = Json::array();
+  for (const auto& dir : plan.plugins.plugin_path) dirs.push_back(dir.string());
+  json["plugins"] = {{"plugin_path", dirs},
+                     {"environment", plan.plugins.environment},
+                     {"install_dir", plan.plugins.install_dir.string()}};
+  Json orders = Json::array();
+  for (const CaseOrder& order : plan.cases) {
+    Json entry = Json::object();
+    visit_order(order, [&](const char* name, const auto& value) { entry[name] = value; });
+    orders.push_back(std::move(entry));
+  }
+  json["cases"] = std::move(orders);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<WorkerPlan> parse_worker_plan(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    const int schema = json.at("schema").get<int>();
+    if (schema != kPlanSchema) {
+      return invalid(fmt::format("worker plan: schema {}, expected {}; runner and worker are of different builds",
+                                 schema, kPlanSchema));
+    }
+    WorkerPlan plan;
+    visit_plan(plan, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+    const Json& plugins = json.at("plugins");
+    for (const Json& dir : plugins.at("plugin_path")) plan.plugins.plugin_path.emplace_back(dir.get<std::string>());
+    plugins.at("environment").get_to(plan.plugins.environment);
+    plan.plugins.install_dir = plugins.at("install_dir").get<std::string>();
+    for (const Json& entry : json.at("cases")) {
+      CaseOrder order;
+      visit_order(order, [&](const char* name, auto& value) { entry.at(name).get_to(value); });
+      plan.cases.push_back(std::move(order));
+    }
+    return plan;
+  } catch (const Json::exception& failure) {
+    return invalid(std::string("worker plan: ") + failure.what());
+  }
+}
+
+}  // namespace assay::run

@@ -1,0 +1,55 @@
+// What one worker is told to do: plain data, carried as one JSON file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "assay/status.h"
+#include "core/plugin/search_path.h"
+
+namespace assay::run {
+
+// Everything of one case that needs no model: made by the planner, used by the worker.
+struct CaseOrder {
+  std::string id;                            // unique within the run; its output folder below cases/
+  std::string name;                          // of the case
+  std::string dir;                           // its folder
+  std::vector<std::string> metrics;          // METRICS; empty: none
+  std::map<std::string, double> tolerances;  // ASSAY.tolerance
+  bool known_completion = false;             // ASSAY.golden
+  std::vector<std::string> known_sources;    // ASSAY.known_completion, as paths that exist or were asked for
+  std::string engine_options;                // JSON object for the engine
+  std::vector<std::string> prompts;
+  int32_t max_new_tokens = 0;
+  int32_t top_n = 0;
+  bool logprobs = false;
+  bool routing = false;
+  double temperature = 1;
+  int32_t top_k = 0;
+  double top_p = 0;
+  uint64_t seed = 0;
+  std::string output_path;  // --output-path, written besides actual.json; empty: none
+};
+
+struct WorkerPlan {
+  std::string worker;           // "w000"
+  std::string output;           // output folder of the run
+  std::string engine;           // plugin name
+  std::string backend;          // plugin name; empty: the engine needs none
+  std::string backend_options;  // JSON object
+  std::string model;  // JSON {"config": model::to_json, "checkpoint": path, "tokenizer": {...}}; "{}": no model
+  std::string environment_name;
+  std::string platform;
+  plugin::SearchOptions plugins;
+  std::vector<CaseOrder> cases;
+};
+
+// Ill-formed UTF-8 becomes U+FFFD.
+std::string to_json(const WorkerPlan& plan);
+
+// Fails with kInvalid on anything that to_json of this build did not write.
+Result<WorkerPlan> parse_worker_plan(const std::string& text);
+
+}  // namespace assay::run
