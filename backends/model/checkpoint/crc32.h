@@ -14,8 +14,9 @@ uint32_t crc32(std::span<const std::byte> data, uint32_t crc = 0);
 // The table version alone; the test compares both.
 uint32_t crc32_portable(std::span<const std::byte> data, uint32_t crc = 0);
 
-// Internal border between the portable and the processor's file: consumes a multiple of 64 bytes from the front of
-// `data` and advances it. `state` is the raw register (already inverted). Does nothing where there is no fast version.
+// Internal border between the portable and the processor's file: consumes a multiple of 64 bytes (maybe none) from the
+// front of `data` and advances it. `state` is the raw register (already inverted). Does nothing where there is no fast
+// version.
 uint32_t crc32_fast_prefix(std::span<const std::byte>& data, uint32_t state);
 
 }  // namespace assay::model

@@ -1,6 +1,7 @@
 // The stack machine behind Pickle::read; internal to the pickle reader.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ class PickleMachine {
  private:
   using Node = Pickle::Node;
 
-  // pickle_reader.cc: opcodes
-  Status step(uint8_t opcode, bool& stopped);
+  Status step(uint8_t opcode, bool& stopped);  // pickle_reader.cc
+
+  // pickle_steps.cc: groups of opcodes
   Status step_scalar(uint8_t opcode);
   Status step_container(uint8_t opcode);
   Status step_object(uint8_t opcode);
@@ -30,7 +32,12 @@ class PickleMachine {
   Status fail(const std::string& what) const;
   Status take(size_t size, const std::byte*& bytes);
   template <class T>
-  Status take_number(T& value);
+  Status take_number(T& value) {
+    const std::byte* bytes = nullptr;
+    if (Status s = take(sizeof(T), bytes); !s.ok()) return s;
+    std::memcpy(&value, bytes, sizeof(T));
+    return {};
+  }
   Status take_line(std::string_view& line);
   Status push(Node node);
   Status push_text(PickleKind kind, std::string_view text);
