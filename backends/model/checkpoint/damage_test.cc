@@ -290,7 +290,7 @@ TEST_F(Damage, HostileMetadataIsRefused) {
 TEST_F(Damage, ArgumentsThatHoldThemselvesAreRefusedInCommonPt) {
   // {'args': Namespace(a=L)} with L = [L, L]: copying it would never end.
   const std::string pickle = std::string("\x80\x02}X\x04\0\0\0args", 12) + "cargparse\nNamespace\n)\x81}" +
-                             std::string("X\x01\0\0\0a]q\0(h\0h\0esbs.", 21);
+                             std::string("X\x01\0\0\0a]q\0(h\0h\0esbs.", 19);
   const Result<Pickle> read = Pickle::read(std::as_bytes(std::span(pickle)), "file", 0);
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_THAT(import_args(*read, "file").status().message(), HasSubstr("lists nested more than 16 deep"));
