@@ -13,7 +13,6 @@
 namespace {
 
 using assay::compare::emit;
-using assay::compare::Observation;
 namespace text = assay::text;
 namespace sdk = assay::sdk;
 
