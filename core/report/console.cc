@@ -1,0 +1,86 @@
+#include "core/report/console.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+
+
+namespace assay::report {
+namespace {
+
+constexpr size_t kStatusWidth = 100;  // columns: a longer status line would wrap and could not be drawn over
+
+std::string paint(const std::string& text, Verdict verdict, const ConsoleOptions& options) {
+  if (!options.colour) return text;
+  const int colour = verdict == Verdict::kSkipped ? 33 : passes(verdict, options.strict) ? 32 : 31;
+  return fmt::format("\x1b[{}m{}\x1b[0m", colour, text);
+}
+
+std::string indented(const std::string& text) {
+  std::string out = "    ";
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] == '\n' && i + 1 < text.size()) out += "    ";
+  }
+  return out;
+}
+
+}  // namespace
+
+Console::Console(std::ostream& out, ConsoleOptions options, size_t case_count)
+    : out_(out), options_(options), case_count_(case_count) {}
+
+void Console::clear_status() {
+  if (status_shown_) out_ << "\r\x1b[K";
+  status_shown_ = false;
+}
+
+void Console::progress(const std::string& what) {
+  if (!options_.terminal) return;
+  clear_status();
+  out_ << fmt::format("[{}/{}] {}", finished_, case_count_, what).substr(0, kStatusWidth) << std::flush;
+  status_shown_ = true;
+}
+
+void Console::finished(const ReportCase& report) {
+  clear_status();
+  ++finished_;
+  const Verdict verdict = report.verdict.verdict;
+  const bool fine = passes(verdict, options_.strict);
+  if (fine && options_.quiet) return;
+  out_ << fmt::format("{} {}  {}  {:.2f} s\n", paint(fmt::format("{:<14}", to_string(verdict)), verdict, options_),
+                      report.name, report.summary, report.seconds);
+  if (verdict == Verdict::kSkipped) {
+    out_ << "    " << report.verdict.reason << "\n";
+  } else if (!fine) {
+    out_ << indented(evidence_text(report));
+    if (!report.log_tail.empty()) out_ << "    engine log:\n" << indented(indented(report.log_tail)) << "\n";
+  } else if (!report.verdict.reason.empty()) {
+    out_ << "    " << report.verdict.reason << "\n";
+  }
+  out_ << std::flush;
+}
+
+void Console::summary(const std::vector<ReportCase>& cases, double seconds, const std::string& output_folder) {
+  clear_status();
+  std::map<Verdict, size_t> counts;
+  std::vector<const ReportCase*> failures;
+  for (const ReportCase& report : cases) {
+    ++counts[report.verdict.verdict];
+    const Verdict verdict = report.verdict.verdict;
+    if (verdict != Verdict::kSkipped && !passes(verdict, options_.strict)) failures.push_back(&report);
+  }
+  if (!failures.empty()) out_ << "\nfailures:\n";
+  for (const ReportCase* report : failures) {
+    out_ << fmt::format("  {} {}: {}\n", to_string(report->verdict.verdict), report->name, report->verdict.reason);
+  }
+  std::string line;
+  for (const auto& [verdict, count] : counts) line += fmt::format(", {} {}", count, to_string(verdict));
+  out_ << fmt::format("\n{} cases in {:.2f} s{}\n", cases.size(), seconds, line);
+  if (!output_folder.empty()) out_ << "results: " << output_folder << "\n";
+  out_ << std::flush;
+}
+
+}  // namespace assay::report
