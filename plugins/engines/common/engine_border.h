@@ -1,0 +1,93 @@
+// assay_engine_table over a C++ class: handles, views and error passing in one place.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "assay/sdk.hpp"
+#include "plugins/engines/common/event_page.h"
+
+namespace assay::engines {
+
+// The host's log and clock. Cheap to copy; a null host drops lines and reads the machine's monotonic clock.
+class Host {
+ public:
+  explicit Host(const assay_host* host = nullptr) : host_(host) {}
+
+  void log(assay_log_level level, std::string_view line) const {
+    if (host_ != nullptr) host_->log(host_->context, level, sdk::view(line));
+  }
+  uint64_t now_ns() const {
+    if (host_ != nullptr) return host_->now_ns(host_->context);
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
+  }
+
+ private:
+  const assay_host* host_;
+};
+
+// `Engine` has
+//   static Result<std::unique_ptr<Engine>> open(const assay_engine_config&, const Host&);
+//   Status submit(const assay_request&);   Status cancel(uint64_t id);   Status reset();
+//   Status step(std::vector<EngineEvent>* events);   size_t pending() const;
+// with the meaning that plugin_abi.h gives these words.
+template <class Engine>
+class EngineBorder {
+ public:
+  // `table` of the descriptor. set_host is called by assay_plugin_query, before anything else.
+  static const assay_engine_table* table() {
+    static const assay_engine_table kTable = {sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close};
+    return &kTable;
+  }
+  static void set_host(const assay_host* host) { host_pointer() = host; }
+
+ private:
+  struct Handle {
+    std::unique_ptr<Engine> engine;
+    EventPage page;
+  };
+
+  // The one thing that assay_plugin_query hands over and open does not.
+  static const assay_host*& host_pointer() {
+    static const assay_host* host = nullptr;
+    return host;
+  }
+  static Handle& of(void* handle) { return *static_cast<Handle*>(handle); }
+
+  static int32_t open(const assay_engine_config* config, void** out, assay_error* error) {
+    return sdk::guarded(error, [&]() -> Status {
+      Result<std::unique_ptr<Engine>> engine = Engine::open(*config, Host(host_pointer()));
+      if (!engine) return engine.status();
+      auto handle = std::make_unique<Handle>();
+      handle->engine = *std::move(engine);
+      *out = handle.release();
+      return {};
+    });
+  }
+  static int32_t submit(void* handle, const assay_request* request, assay_error* error) {
+    return sdk::guarded(error, [&] { return of(handle).engine->submit(*request); });
+  }
+  static int32_t cancel(void* handle, uint64_t id, assay_error* error) {
+    return sdk::guarded(error, [&] { return of(handle).engine->cancel(id); });
+  }
+  static int32_t step(void* handle, const assay_event** events, size_t* count, size_t* pending, assay_error* error) {
+    return sdk::guarded(error, [&]() -> Status {
+      std::vector<EngineEvent> happened;
+      if (Status status = of(handle).engine->step(&happened); !status.ok()) return status;
+      of(handle).page.assign(std::move(happened));
+      *events = of(handle).page.data();
+      *count = of(handle).page.size();
+      *pending = of(handle).engine->pending();
+      return {};
+    });
+  }
+  static int32_t reset(void* handle, assay_error* error) {
+    return sdk::guarded(error, [&] { return of(handle).engine->reset(); });
+  }
+  static void close(void* handle) { delete static_cast<Handle*>(handle); }
+};
+
+}  // namespace assay::engines

@@ -1,0 +1,87 @@
+#include "plugins/engines/common/options_json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+namespace assay::engines {
+
+struct OptionsReader::Document {
+  nlohmann::json json = nlohmann::json::object();
+  std::set<std::string> asked;
+
+  // Null when absent or null.
+  const nlohmann::json* find(const char* name) {
+    asked.insert(name);
+    const auto found = json.find(name);
+    return found == json.end() || found->is_null() ? nullptr : &*found;
+  }
+};
+
+OptionsReader::OptionsReader(std::string_view json, std::string what)
+    : document_(std::make_unique<Document>()), what_(std::move(what)) {
+  if (json.empty()) return;
+  nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
+  if (parsed.is_object()) {
+    document_->json = std::move(parsed);
+  } else {
+    status_ = invalid(what_ + ": not a JSON object: " + std::string(json.substr(0, 60)));
+  }
+}
+
+OptionsReader::~OptionsReader() = default;
+
+void OptionsReader::fail(const char* name, const std::string& expected) {
+  if (!status_.ok()) return;
+  using nlohmann::json;
+  const std::string seen = document_->json[name].dump(-1, ' ', true, json::error_handler_t::replace);
+  status_ = invalid(what_ + ": " + name + " is " + seen.substr(0, 60) + ", expected " + expected);
+}
+
+void OptionsReader::integer(const char* name, int64_t least, int64_t most, std::optional<int64_t>* value) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  const bool fits = found->is_number_integer() &&
+                    (!found->is_number_unsigned() || found->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX)) &&
+                    found->get<int64_t>() >= least && found->get<int64_t>() <= most;
+  if (!fits) return fail(name, "an integer from " + std::to_string(least) + " to " + std::to_string(most));
+  *value = found->get<int64_t>();
+}
+
+void OptionsReader::integer(const char* name, int64_t least, int64_t most, int32_t* value) {
+  std::optional<int64_t> wide;
+  integer(name, least, most, &wide);
+  if (wide) *value = static_cast<int32_t>(*wide);
+}
+
+void OptionsReader::string(const char* name, std::string* value) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  if (!found->is_string()) return fail(name, "a string");
+  *value = found->get<std::string>();
+}
+
+void OptionsReader::strings(const char* name, std::vector<std::string>* value) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  if (!found->is_array()) return fail(name, "a list of strings");
+  std::vector<std::string> list;
+  for (const nlohmann::json& item : *found) {
+    if (!item.is_string()) return fail(name, "a list of strings");
+    list.push_back(item.get<std::string>());
+  }
+  *value = std::move(list);
+}
+
+Status OptionsReader::finish() {
+  if (!status_.ok()) return status_;
+  for (const auto& member : document_->json.items()) {
+    if (document_->asked.contains(member.key())) continue;
+    std::string known;
+    for (const std::string& name : document_->asked) known += (known.empty() ? "" : ", ") + name;
+    return invalid(what_ + ": unknown member " + member.key() + "; known: " + known);
+  }
+  return {};
+}
+
+}  // namespace assay::engines

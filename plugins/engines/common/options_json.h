@@ -1,0 +1,44 @@
+// Engine options: a flat JSON object in, checked values out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/plugin_abi.h"
+#include "assay/status.h"
+
+namespace assay::engines {
+
+// Reads the members of one JSON object by name and notes the first failure. Not thread-safe.
+class OptionsReader {
+ public:
+  // `what` names the object in messages, e.g. "options of engine static_legacy". Empty text counts as {}.
+  OptionsReader(std::string_view json, std::string what);
+  ~OptionsReader();
+  OptionsReader(const OptionsReader&) = delete;
+  OptionsReader& operator=(const OptionsReader&) = delete;
+
+  // Each leaves *value alone when the member is absent or null.
+  void integer(const char* name, int64_t least, int64_t most, std::optional<int64_t>* value);
+  void integer(const char* name, int64_t least, int64_t most, int32_t* value);
+  void string(const char* name, std::string* value);
+  void strings(const char* name, std::vector<std::string>* value);
+
+  // kInvalid: not a JSON object, a member of the wrong type or range, or one that nothing asked for (the known names
+  // are listed).
+  Status finish();
+
+ private:
+  struct Document;
+  void fail(const char* name, const std::string& expected);
+
+  std::unique_ptr<Document> document_;
+  std::string what_;
+  Status status_;
+};
+
+}  // namespace assay::engines

@@ -1,0 +1,65 @@
+#include "plugins/engines/common/options_json.h"
+
+#include <gmock/gmock.h>
+
+namespace assay::engines {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Status read_rows(std::string_view json) {
+  OptionsReader reader(json, "options of engine x");
+  int32_t rows = 8;
+  std::string name;
+  reader.integer("rows", 1, 100, &rows);
+  reader.string("name", &name);
+  return reader.finish();
+}
+
+TEST(OptionsReader, ReadsEveryKindAndKeepsDefaultsOfAbsentOnes) {
+  OptionsReader reader(R"({"rows": 3, "name": "n", "ids": ["a", "b"], "none": null})", "options");
+  int32_t rows = 8;
+  int32_t columns = 5;
+  std::string name;
+  std::string none = "kept";
+  std::vector<std::string> ids;
+  reader.integer("rows", 1, 100, &rows);
+  reader.integer("columns", 1, 100, &columns);
+  reader.string("name", &name);
+  reader.string("none", &none);
+  reader.strings("ids", &ids);
+  ASSERT_TRUE(reader.finish().ok());
+  EXPECT_EQ(rows, 3);
+  EXPECT_EQ(columns, 5);
+  EXPECT_EQ(name, "n");
+  EXPECT_EQ(none, "kept");
+  EXPECT_THAT(ids, ElementsAre("a", "b"));
+}
+
+TEST(OptionsReader, TakesEmptyTextForAnEmptyObject) {
+  EXPECT_TRUE(read_rows("").ok());
+  EXPECT_TRUE(read_rows("{}").ok());
+}
+
+TEST(OptionsReader, RefusesWhatItDoesNotKnowAndListsWhatItDoes) {
+  EXPECT_THAT(read_rows(R"({"colums": 1})").message(),
+              HasSubstr("options of engine x: unknown member colums; known: name, rows"));
+}
+
+TEST(OptionsReader, NamesTheMemberThatIsWrong) {
+  for (const char* bad : {"1.5", "\"3\"", "0", "101", "18446744073709551615", "true", "[3]"}) {
+    const Status status = read_rows(std::string("{\"rows\": ") + bad + "}");
+    EXPECT_THAT(status.message(), HasSubstr(std::string("rows is ") + bad + ", expected an integer from 1 to 100"));
+  }
+  EXPECT_THAT(read_rows(R"({"name": 3})").message(), HasSubstr("name is 3, expected a string"));
+}
+
+TEST(OptionsReader, RefusesTextThatIsNoObject) {
+  for (const char* bad : {"[", "[1]", "3", "{\"rows\": 3", "nonsense"}) {
+    EXPECT_THAT(read_rows(bad).message(), HasSubstr("not a JSON object")) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace assay::engines

@@ -1,0 +1,80 @@
+#include "plugins/engines/static_legacy/batch.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace assay::engines {
+namespace {
+
+size_t longest(const std::vector<Request>& requests) {
+  size_t tokens = 0;
+  for (const Request& request : requests) tokens = std::max(tokens, request.prompt_ids.size());
+  return tokens;
+}
+
+}  // namespace
+
+Status Batch::fits(const std::vector<Request>& requests, const assay_model_info& info, int32_t max_sequence_length) {
+  const size_t prompt = longest(requests);
+  const size_t total = prompt + static_cast<size_t>(requests.front().max_new_tokens);
+  const std::string sum = "longest prompt of the batch " + std::to_string(prompt) + " + " +
+                          std::to_string(requests.front().max_new_tokens) + " new tokens = " + std::to_string(total);
+  if (total > static_cast<size_t>(max_sequence_length)) {
+    return {StatusCode::kExhausted, sum + " is over the limit of " + std::to_string(max_sequence_length) +
+                                        " tokens; raise --inference-max-seq-length"};
+  }
+  if (info.max_positions > 0 && total > static_cast<size_t>(info.max_positions) + 1) {
+    return {StatusCode::kExhausted, sum + " needs " + std::to_string(total - 1) + " positions, the model has " +
+                                        std::to_string(info.max_positions) + "; generate fewer tokens"};
+  }
+  return {};
+}
+
+Batch::Batch(std::vector<Request> requests, const Device& device, std::optional<int32_t> eod) {
+  RowSetting setting;
+  setting.new_tokens = requests.front().max_new_tokens;
+  setting.sampling = requests.front().sampling;
+  setting.eod = eod;
+  setting.moe_layers = static_cast<size_t>(device.info().moe_layers);
+  setting.moe_topk = static_cast<size_t>(device.info().moe_topk);
+  end_ = longest(requests);
+  if (setting.new_tokens > 0) {  // nothing follows otherwise, so that all prompts may go at once
+    for (const Request& request : requests) end_ = std::min(end_, request.prompt_ids.size());
+  }
+  rows_.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    setting.blocks = device.blocks(i);
+    rows_.emplace_back(std::move(requests[i]), setting);
+  }
+}
+
+Status Batch::step(Device* device, const Host& host, std::vector<EngineEvent>* events) {
+  std::vector<assay_run> runs;
+  std::vector<Row*> running;
+  for (Row& row : rows_) {
+    if (row.done()) continue;
+    runs.push_back(row.next(start_, end_));
+    running.push_back(&row);
+  }
+  if (runs.empty()) return {};
+  const uint64_t before = host.now_ns();
+  if (Status status = device->forward(runs); !status.ok()) return status;
+  const double seconds = static_cast<double>(host.now_ns() - before) * 1e-9;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::optional<int32_t> token = running[i]->absorb(seconds);
+    if (token) events->push_back(token_event(running[i]->request().id, *token));
+  }
+  start_ = std::exchange(end_, end_ + 1);
+  return {};
+}
+
+bool Batch::done() const {
+  return std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.done(); });
+}
+
+bool Batch::cancel(uint64_t id) {
+  return std::erase_if(rows_, [id](const Row& row) { return row.request().id == id; }) > 0;
+}
+
+}  // namespace assay::engines

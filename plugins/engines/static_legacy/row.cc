@@ -1,0 +1,142 @@
+#include "plugins/engines/static_legacy/row.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::engines {
+namespace {
+
+// Lists of `n` entries each; texts are filled in later.
+CandidateLists lists_of(std::span<const int32_t> ids, std::span<const double> logprobs, size_t n) {
+  CandidateLists lists;
+  if (n == 0) return lists;
+  lists.ids.assign(ids.begin(), ids.end());
+  lists.logprobs.assign(logprobs.begin(), logprobs.end());
+  lists.texts.resize(ids.size());
+  lists.counts.assign(ids.size() / n, static_cast<uint32_t>(n));
+  return lists;
+}
+
+}  // namespace
+
+Row::Row(Request request, const RowSetting& setting)
+    : request_(std::move(request)), setting_(setting), tokens_(request_.prompt_ids) {
+  setting_.sampling.prompt_index = request_.sampling.prompt_index;
+  done_ = needed() == 0;
+}
+
+// The last token is never fed back: nothing is asked of it. Without new tokens that is the prompt's last one.
+size_t Row::needed() const { return prompt_size() + static_cast<size_t>(setting_.new_tokens) - 1; }
+
+assay_run Row::next(size_t start, size_t end) {
+  start_ = start;
+  const size_t stop = std::min(end, needed());
+  count_ = stop - start;
+  draws_ = stop == tokens_.size();
+  const bool samples = draws_ && !forced();
+  const bool every = request_.want_logprobs || request_.top_n > 0;
+  output_rows_ = every ? count_ : (samples ? 1 : 0);
+  const size_t top_n = static_cast<size_t>(request_.top_n);
+
+  assay_run run{};
+  run.ids = tokens_.data() + start;
+  run.count = static_cast<uint32_t>(count_);
+  run.start = static_cast<uint32_t>(start);
+  run.blocks = setting_.blocks.data();
+  run.block_count = static_cast<uint32_t>(setting_.blocks.size());
+  run.output_rows = static_cast<uint32_t>(output_rows_);
+  run.sampling = setting_.sampling;
+  if (request_.want_logprobs) {
+    out_.targets.assign(output_rows_, -1);
+    out_.target_logprobs.assign(output_rows_, 0);
+    for (size_t r = 0; r < output_rows_; ++r) {
+      const size_t position = start + r + 1;
+      if (position < tokens_.size()) out_.targets[r] = tokens_[position];
+    }
+    if (draws_ && forced()) out_.targets.back() = request_.forced[generated()];
+    run.targets = out_.targets.data();
+    run.output.target_logprobs = out_.target_logprobs.data();
+  }
+  if (top_n > 0) {
+    out_.top_ids.assign(output_rows_ * top_n, -1);
+    out_.top_logprobs.assign(output_rows_ * top_n, 0);
+    run.top_n = request_.top_n;
+    run.output.top_ids = out_.top_ids.data();
+    run.output.top_logprobs = out_.top_logprobs.data();
+  }
+  if (samples) {
+    run.output.sampled = &out_.sampled;
+    run.output.sampled_logprob = &out_.sampled_logprob;
+  }
+  if (request_.want_routing) {
+    out_.routing.assign(count_ * setting_.moe_layers * setting_.moe_topk, 0);
+    run.output.routing = out_.routing.data();
+  }
+  return run;
+}
+
+std::optional<int32_t> Row::absorb(double seconds) {
+  (start_ < prompt_size() ? prefill_seconds_ : decode_seconds_) += seconds;
+  waited_ += seconds;
+  if (request_.want_logprobs) take_logprobs();
+  if (request_.top_n > 0) take_top_n();
+  if (request_.want_routing) routing_.insert(routing_.end(), out_.routing.begin(), out_.routing.end());
+  if (!draws_) {
+    done_ = done_ || start_ + count_ == needed();
+    return std::nullopt;
+  }
+  const bool was_forced = forced();
+  const int32_t token = was_forced ? request_.forced[generated()] : out_.sampled;
+  if (!was_forced && setting_.eod && token == *setting_.eod) {
+    done_ = true;
+    return std::nullopt;
+  }
+  tokens_.push_back(token);
+  tpot_.push_back(std::exchange(waited_, 0));
+  done_ = done_ || generated() == static_cast<size_t>(setting_.new_tokens);
+  return token;
+}
+
+void Row::take_logprobs() {
+  logprobs_.insert(logprobs_.end(), out_.target_logprobs.begin(), out_.target_logprobs.end());
+  if (draws_ && !forced()) logprobs_.back() = out_.sampled_logprob;
+}
+
+void Row::take_top_n() {
+  top_ids_.insert(top_ids_.end(), out_.top_ids.begin(), out_.top_ids.end());
+  top_logprobs_.insert(top_logprobs_.end(), out_.top_logprobs.begin(), out_.top_logprobs.end());
+}
+
+EngineResult Row::take_result() {
+  const size_t prompt_part = prompt_size() - 1;
+  const size_t whole = prompt_part + generated();  // an EOD's entries lie beyond it
+  EngineResult result;
+  result.id = request_.id;
+  result.prompt_ids = request_.prompt_ids;
+  result.tokens.assign(tokens_.begin() + static_cast<ptrdiff_t>(prompt_size()), tokens_.end());
+  if (request_.want_logprobs) {
+    const auto middle = logprobs_.begin() + static_cast<ptrdiff_t>(prompt_part);
+    result.prompt_logprobs.assign(logprobs_.begin(), middle);
+    result.generated_logprobs.assign(middle, logprobs_.begin() + static_cast<ptrdiff_t>(whole));
+  }
+  const size_t n = static_cast<size_t>(request_.top_n);
+  const std::span ids(top_ids_);
+  const std::span values(top_logprobs_);
+  result.prompt_top_n = lists_of(ids.first(prompt_part * n), values.first(prompt_part * n), n);
+  result.generated_top_n =
+      lists_of(ids.subspan(prompt_part * n, generated() * n), values.subspan(prompt_part * n, generated() * n), n);
+  if (request_.want_routing) {
+    routing_.resize(whole * setting_.moe_layers * setting_.moe_topk);
+    result.routing = std::move(routing_);
+    result.routing_tokens = whole;
+    result.moe_layers = setting_.moe_layers;
+    result.moe_topk = setting_.moe_topk;
+  }
+  result.tpot = std::move(tpot_);
+  result.prefill_tokens = std::min(prompt_size(), needed());
+  result.prefill_seconds = prefill_seconds_;
+  result.decode_seconds = decode_seconds_;
+  return result;
+}
+
+}  // namespace assay::engines
