@@ -1,5 +1,6 @@
 #include "backends/model/weights/weight_map.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/model/weights/finder.h"
@@ -146,16 +147,26 @@ Result<WeightMap> map_weights(const CheckpointContents& contents, const ModelCon
 }
 
 Status read_weight(const Checkpoint& checkpoint, const WeightRef& weight, Dtype out, void* dst) {
+  return read_weight_rows(checkpoint, weight, 0, weight.rows, out, dst);
+}
+
+Status read_weight_rows(const Checkpoint& checkpoint, const WeightRef& weight, int64_t begin, int64_t end, Dtype out,
+                        void* dst) {
   auto* bytes = static_cast<std::byte*>(dst);
-  int64_t rows = 0;
   const size_t row_bytes = static_cast<size_t>(weight.cols) * dtype_size(out);
+  int64_t first = 0;     // row of the weight at which the piece begins
+  int64_t next = begin;  // row to be written next
   for (const Piece& piece : weight.pieces) {
-    const Status status =
-        checkpoint.read(piece.key, piece.leading, out, bytes + static_cast<size_t>(rows) * row_bytes, {0, piece.rows});
-    if (!status.ok()) return status;
-    rows += piece.rows;
+    const int64_t last = std::min(end, first + piece.rows);
+    if (next < last) {
+      const Status status = checkpoint.read(piece.key, piece.leading, out, bytes, {next - first, last - first});
+      if (!status.ok()) return status;
+      bytes += static_cast<size_t>(last - next) * row_bytes;
+      next = last;
+    }
+    first += piece.rows;
   }
-  std::memset(bytes + static_cast<size_t>(rows) * row_bytes, 0, static_cast<size_t>(weight.rows - rows) * row_bytes);
+  std::memset(bytes, 0, static_cast<size_t>(end - next) * row_bytes);
   return {};
 }
 

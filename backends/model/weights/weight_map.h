@@ -76,4 +76,8 @@ Result<WeightMap> map_weights(const CheckpointContents& contents, const ModelCon
 // Copies a present weight to `dst` (rows * cols of `out`, row-major), zero rows included. Failures: Checkpoint::read.
 Status read_weight(const Checkpoint& checkpoint, const WeightRef& weight, Dtype out, void* dst);
 
+// The same for the rows [begin, end) alone.
+Status read_weight_rows(const Checkpoint& checkpoint, const WeightRef& weight, int64_t begin, int64_t end, Dtype out,
+                        void* dst);
+
 }  // namespace assay::model
