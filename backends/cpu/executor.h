@@ -1,0 +1,81 @@
+// Runs operators on a pool: small ones on the calling thread, the others cut by output elements.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "backends/cpu/cpu_weights.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/pool/thread_pool.h"
+
+namespace assay::cpu {
+
+struct Range {
+  size_t begin;
+  size_t end;
+};
+
+// Part `part` of `parts` of [0, count), cut at multiples of `grain`.
+inline Range part_of(size_t count, size_t grain, size_t part, size_t parts) {
+  const size_t units = (count + grain - 1) / grain;
+  return {std::min(count, units * part / parts * grain), std::min(count, units * (part + 1) / parts * grain)};
+}
+
+class Executor {
+ public:
+  Executor(const Kernels& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
+
+  const Kernels& kernels() const { return kernels_; }
+  size_t threads() const { return static_cast<size_t>(pool_.threads()); }
+
+  // body(part, parts), once for each part; one part when there is little to do. work: multiply-adds, roughly.
+  template <class Body>
+  void parts(size_t work, const Body& body) {
+    if (work < kSmall || pool_.threads() == 1) {
+      body(size_t{0}, size_t{1});
+    } else {
+      const size_t count = threads();
+      pool_.split(count, 1, [&](size_t part, size_t, size_t) { body(part, count); });
+    }
+  }
+
+  // body(index) for every index below count; cost: multiply-adds of one.
+  template <class Body>
+  void each(size_t count, size_t cost, const Body& body) {
+    parts(count * cost, [&](size_t part, size_t parts) {
+      const Range range = part_of(count, 1, part, parts);
+      for (size_t i = range.begin; i < range.end; ++i) body(i);
+    });
+  }
+
+  // y[t] = weight x[t] + bias for all rows; after(begin, end) then runs on the same thread for the rows done.
+  template <class After>
+  void linear(const Linear& linear, const float* const* x, float* const* y, size_t tokens, const After& after) {
+    const Matrix& w = linear.weight;
+    parts(w.rows * w.cols * tokens, [&](size_t part, size_t parts) {
+      const Range range = part_of(w.rows, kGrain, part, parts);
+      if (range.begin == range.end) return;
+      multiply(w, range, x, y, 0, tokens);
+      for (size_t t = 0; t < tokens && linear.bias != nullptr; ++t) {
+        kernels_.add(linear.bias + range.begin, y[t] + range.begin, range.end - range.begin);
+      }
+      after(range.begin, range.end);
+    });
+  }
+
+  // One thread's share: y[t][r - offset] = dot of row r and x[t].
+  void multiply(const Matrix& w, Range rows, const float* const* x, float* const* y, size_t offset,
+                size_t tokens) const {
+    kernels_.matmul[static_cast<size_t>(w.number)]({w.data, w.cols, rows.begin, rows.end, x, y, offset, tokens});
+  }
+
+  static constexpr size_t kGrain = 8;  // rows
+
+ private:
+  static constexpr size_t kSmall = size_t{1} << 17;  // about 10 us of one core
+
+  const Kernels& kernels_;
+  ThreadPool& pool_;
+};
+
+}  // namespace assay::cpu

@@ -1,0 +1,30 @@
+#include "backends/cpu/kernels/isas.h"
+
+namespace assay::cpu {
+
+extern const Kernels kernels_scalar;
+extern const Kernels kernels_avx2;
+extern const Kernels kernels_avx512;
+
+namespace {
+
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+         __builtin_cpu_supports("f16c") != 0;
+}
+
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+}
+
+}  // namespace
+
+std::span<const Isa> isas() {
+  static const Isa kIsas[] = {{"avx512", &kernels_avx512, has_avx512, "AVX-512 F, BW, DQ and VL"},
+                              {"avx2", &kernels_avx2, has_avx2, "AVX2, FMA and F16C"},
+                              {"scalar", &kernels_scalar, [] { return true; }, "nothing"}};
+  return kIsas;
+}
+
+}  // namespace assay::cpu

@@ -1,0 +1,116 @@
+// The kernels of the CPU backend: one table an instruction set, all with the same bits (arithmetic/dot.h and its
+// neighbours define them). Every kernel is single-threaded and re-entrant; callers split the work by output elements.
+// Determinism level of all: L3 (a result depends on its own inputs alone).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/status.h"
+
+namespace assay::cpu {
+
+enum class Number : uint8_t { kFloat32, kBfloat16, kFloat16 };  // stored form of weights and KV
+inline constexpr size_t kNumbers = 3;
+inline size_t number_size(Number number) { return number == Number::kFloat32 ? 4 : 2; }
+
+enum class Gate : uint8_t { kSwiglu, kSquaredRelu, kGeluErf, kGeluTanh };
+
+// y[t][r] = dot(weight row r, x[t]) for r in [begin, end). Moves (end-begin)*cols*number_size bytes of weights once
+// per 64 tokens; 2*(end-begin)*cols*tokens flops.
+struct MatmulArgs {
+  const void* weight = nullptr;  // (rows, cols), row-major, 64-byte aligned base
+  size_t cols = 0;
+  size_t begin = 0;
+  size_t end = 0;
+  const float* const* x = nullptr;  // (tokens) of (cols)
+  float* const* y = nullptr;        // (tokens): element r - y_offset is written
+  size_t y_offset = 0;
+  size_t tokens = 0;
+};
+
+// RMSNorm or LayerNorm of one vector.
+struct NormArgs {
+  const float* x = nullptr;      // (count)
+  const float* gamma = nullptr;  // (count)
+  const float* beta = nullptr;   // (count) or null
+  float* y = nullptr;            // (count), may be x
+  size_t count = 0;
+  float epsilon = 0;
+  bool centred = false;  // LayerNorm
+  bool rounded = false;  // to bf16
+};
+
+struct ActivateArgs {
+  Gate gate = Gate::kSwiglu;
+  const float* first = nullptr;  // (count) gate or only half
+  const float* up = nullptr;     // (count) for kSwiglu
+  float* y = nullptr;            // (count)
+  size_t count = 0;
+  float factor = 1;
+  bool rounded = false;
+};
+
+// One split of up to 256 positions for `heads` queries that share keys and values. keys[j], values[j]: (channels).
+struct AttendArgs {
+  const float* query = nullptr;  // (heads, channels)
+  const void* const* keys = nullptr;
+  const void* const* values = nullptr;
+  size_t count = 0;  // positions, 1 .. 256
+  size_t heads = 0;
+  size_t channels = 0;
+  float scale = 1;
+  float* top = nullptr;       // (heads)
+  float* total = nullptr;     // (heads)
+  float* weighted = nullptr;  // (heads, channels)
+};
+
+// Puts the splits of one head together. Strides in floats from one split to the next.
+struct CombineArgs {
+  const float* top = nullptr;
+  const float* total = nullptr;
+  const float* weighted = nullptr;  // (channels)
+  size_t splits = 0;
+  size_t scalar_stride = 0;
+  size_t weighted_stride = 0;
+  size_t channels = 0;
+  bool rounded = false;
+  float* y = nullptr;  // (channels)
+};
+
+struct SegmentResult {
+  float top;
+  float total;
+  size_t argmax;  // within the segment
+};
+
+struct Kernels {
+  std::string_view name;
+  void (*matmul[kNumbers])(const MatmulArgs& args);
+  void (*normalise)(const NormArgs& args);
+  void (*activate)(const ActivateArgs& args);
+  void (*attend[kNumbers])(const AttendArgs& args);
+  void (*combine)(const CombineArgs& args);
+  // y = y + x; with a factor, y = y + x * factor (the product rounded first).
+  void (*add)(const float* x, float* y, size_t count);
+  void (*add_scaled)(const float* x, float factor, float* y, size_t count);
+  void (*round)(float* y, size_t count);  // to bf16, kept as float
+  // Rotates the leading 2 * half elements of one head (reference operators.h).
+  void (*rotate)(float* head, const float* cosine, const float* sine, size_t half, bool interleaved);
+  void (*widen[kNumbers])(const void* x, float* y, size_t count);
+  void (*narrow_bf16)(const float* x, uint16_t* y, size_t count);  // rounds
+  SegmentResult (*scan_segment)(const float* logits, size_t count);
+};
+
+// Names of the instruction sets that this build holds, best first ("avx512", "avx2", "scalar"), and whether this
+// processor and operating system can run one.
+std::vector<std::string_view> built_isas();
+bool can_run(std::string_view isa);
+
+// "auto": the best that can run. kInvalid for an unknown name, kUnsupported when the processor lacks it.
+Result<const Kernels*> select_kernels(std::string_view isa);
+
+}  // namespace assay::cpu

@@ -1,0 +1,103 @@
+// Matrix times vectors in register tiles of R rows x T tokens. Each result keeps its own sixteen lanes, so the tile's
+// shape never shows in the bits (arithmetic/dot.h).
+#pragma once
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/loaders.h"
+
+namespace assay::cpu {
+
+inline constexpr size_t kDotBlock = 256;
+inline constexpr size_t kTokenBlock = 64;  // tokens whose inputs stay in the second-level cache
+inline constexpr size_t kPrefetchBytes = 1024;
+
+template <class V, class W, int R, int T>
+struct Tile {
+  using F = typename V::F;
+  using Stored = typename W::Stored;
+
+  // Sixteen columns at k: `some` of them, the rest count as zero.
+  template <bool kWhole>
+  [[gnu::always_inline]] static inline void step(const Stored* w, size_t cols, const float* const* x, size_t k,
+                                                 size_t some, F (&lanes)[R][T]) {
+    F in[T];
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) in[t] = kWhole ? V::load(x[t] + k) : V::load_some(x[t] + k, some);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Stored* p = w + static_cast<size_t>(r) * cols + k;
+      const F weight = kWhole ? W::load(p) : W::load_some(p, some);
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) lanes[r][t] = V::fma(weight, in[t], lanes[r][t]);
+    }
+  }
+
+  static void run(const Stored* w, size_t cols, const float* const* x, float* const* y, size_t place) {
+    F totals[R][T];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) totals[r][t] = V::set(0.0f);
+    }
+    for (size_t block = 0; block < cols; block += kDotBlock) {
+      const size_t end = block + kDotBlock < cols ? block + kDotBlock : cols;
+      F lanes[R][T];
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        if (T == 1) {  // a row's next block; its lines are adjacent, the hardware follows
+          const auto* next = reinterpret_cast<const char*>(w + static_cast<size_t>(r) * cols + block);
+          V::prefetch(next + kPrefetchBytes);
+          V::prefetch(next + kPrefetchBytes + 64);
+        }
+#pragma GCC unroll 8
+        for (int t = 0; t < T; ++t) lanes[r][t] = V::set(0.0f);
+      }
+      size_t k = block;
+      for (; k + 16 <= end; k += 16) step<true>(w, cols, x, k, 16, lanes);
+      if (k < end) step<false>(w, cols, x, k, end - k, lanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+        for (int t = 0; t < T; ++t) totals[r][t] = V::add(totals[r][t], lanes[r][t]);
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) y[t][place + static_cast<size_t>(r)] = V::tree(totals[r][t]);
+    }
+  }
+};
+
+// All rows for one tile of T tokens' worth of columns, R rows at a time, the rest one by one.
+template <class V, class W>
+void matmul(const MatmulArgs& a) {
+  using Stored = typename W::Stored;
+  const auto* weight = static_cast<const Stored*>(a.weight);
+  for (size_t first = 0; first < a.tokens; first += kTokenBlock) {
+    const size_t last = first + kTokenBlock < a.tokens ? first + kTokenBlock : a.tokens;
+    const size_t tiled = first + (last - first) / V::kTokens * V::kTokens;
+    size_t row = a.begin;
+    while (row < a.end) {
+      const Stored* w = weight + row * a.cols;
+      const size_t place = row - a.y_offset;
+      const size_t left = a.end - row;
+      const size_t height = left >= V::kRowsAlone ? V::kRowsAlone : 1;
+      for (size_t t = first; t < tiled; t += V::kTokens) {
+        size_t r = 0;
+        for (; r + V::kRows <= height; r += V::kRows) {
+          Tile<V, W, V::kRows, V::kTokens>::run(w + r * a.cols, a.cols, a.x + t, a.y + t, place + r);
+        }
+        for (; r < height; ++r) Tile<V, W, 1, V::kTokens>::run(w + r * a.cols, a.cols, a.x + t, a.y + t, place + r);
+      }
+      for (size_t t = tiled; t < last; ++t) {
+        if (height == V::kRowsAlone) {
+          Tile<V, W, V::kRowsAlone, 1>::run(w, a.cols, a.x + t, a.y + t, place);
+        } else {
+          Tile<V, W, 1, 1>::run(w, a.cols, a.x + t, a.y + t, place);
+        }
+      }
+      row += height;
+    }
+  }
+}
+
+}  // namespace assay::cpu

@@ -1,0 +1,57 @@
+#include <string>
+
+#include "assay/sdk.hpp"
+#include "backends/cpu/cpu_model.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/pool/thread_pool.h"
+#include "backends/reference/border/table.h"
+
+namespace {
+
+int32_t describe(assay_backend_info* info, assay_error*) {
+  static const std::string kDevice = [] {
+    const auto kernels = assay::cpu::select_kernels("auto");
+    return "cpu " + std::string((*kernels)->name) + ", " + std::to_string(assay::cpu::available_cores()) + " cores";
+  }();
+  info->usable = 10;
+  info->device = assay::sdk::view(kDevice);
+  return ASSAY_OK;
+}
+
+int32_t open(const assay_model_source* source, void** model, assay_error* error) {
+  return assay::backend::open_model(assay::cpu::open_cpu, source, model, error);
+}
+
+constexpr assay_backend_table kTable = {sizeof(assay_backend_table),
+                                        0,
+                                        describe,
+                                        open,
+                                        assay::backend::model_info,
+                                        assay::backend::make_cache,
+                                        assay::backend::forward,
+                                        assay::backend::wait,
+                                        assay::backend::release,
+                                        assay::backend::close};
+
+constexpr assay_plugin kPlugin = {
+    ASSAY_PLUGIN_MAGIC,
+    sizeof(assay_plugin),
+    ASSAY_ABI_MAJOR,
+    ASSAY_ABI_MINOR,
+    ASSAY_BACKEND,
+    0,
+    ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS | ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING |
+        ASSAY_CAP_BATCH | ASSAY_CAP_SEED,
+    "cpu",
+    "0.1.0",
+    "All models on the processor, AVX-512, AVX2 or plain, equal to the reference bit for bit",
+    R"({"type":"object","properties":{"isa":{"enum":["auto","avx512","avx2","scalar"]},)"
+    R"("threads":{"type":"integer","minimum":0,"maximum":1024}},)"
+    R"("additionalProperties":false})",
+    &kTable};
+
+}  // namespace
+
+ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, uint32_t, const assay_host*) {
+  return abi_major == ASSAY_ABI_MAJOR ? &kPlugin : nullptr;
+}

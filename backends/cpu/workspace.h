@@ -1,0 +1,56 @@
+// Buffers of one forward pass over a slice of tokens, and the tokens themselves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "assay/plugin_abi.h"
+#include "backends/cpu/cpu_weights.h"
+#include "backends/model/config/model_config.h"
+
+namespace assay::cpu {
+
+struct Token {
+  const assay_run* run = nullptr;
+  uint32_t index = 0;     // within the run
+  uint32_t position = 0;  // within the sequence
+};
+
+// `tokens` vectors of equal length, one below the other, with their addresses.
+class Rows {
+ public:
+  void resize(size_t tokens, size_t width) {
+    if (data_.size() < tokens * width) data_.resize(tokens * width);
+    rows_.resize(tokens);
+    for (size_t t = 0; t < tokens; ++t) rows_[t] = data_.data() + t * width;
+  }
+  float* operator[](size_t token) const { return rows_[token]; }
+  float* const* get() const { return rows_.data(); }
+
+ private:
+  std::vector<float> data_;
+  std::vector<float*> rows_;
+};
+
+struct Workspace {
+  std::vector<Token> tokens;          // of this slice
+  Rows x;                             // (tokens, hidden) residual
+  Rows normed;                        // (tokens, hidden) operator input
+  Rows qkv;                           // (tokens, (heads + 2 groups) * channels)
+  Rows attended;                      // (tokens, heads * channels)
+  Rows projected;                     // (tokens, hidden)
+  Rows router_logits;                 // (tokens, experts)
+  Rows inner;                         // (tokens * (topk + 1), width of a feed-forward)
+  Rows totals;                        // (tokens, hidden) sum of the experts
+  Rows gates;                         // (tokens, 1) of the shared expert
+  std::vector<float> thread_scratch;  // (threads, 2 * tokens * kStrip)
+  std::vector<float> splits;          // partial results of attention
+  std::vector<uint16_t> experts;      // (tokens, topk), ascending
+  std::vector<float> factors;         // (tokens, topk)
+};
+
+inline constexpr size_t kSlice = 256;  // tokens of one pass through the layers
+inline constexpr size_t kStrip = 64;   // rows of a feed-forward that a thread takes at a time
+
+}  // namespace assay::cpu
