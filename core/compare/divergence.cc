@@ -55,13 +55,17 @@ std::string describe_text_difference(const assay_record& reference, const assay_
                      text::around(golden, equal, kBefore, kAfter), text::around(result, equal, kBefore, kAfter));
 }
 
-std::string describe_divergence(const assay_record& reference, const assay_record& candidate, size_t index) {
-  const std::string texts = describe_text_difference(reference, candidate);
+std::string describe_tokens(const assay_record& reference, const assay_record& candidate, size_t index) {
   return fmt::format(
       "first divergent token {}: golden {}, result {}; {} of {} tokens match before it, {} differ from "
-      "there on{}{}",
+      "there on",
       index, token_text(reference, index), token_text(candidate, index), index, reference.tokens.size,
-      differing_from(reference.tokens, candidate.tokens, index), texts.empty() ? "" : "; ", texts);
+      differing_from(reference.tokens, candidate.tokens, index));
+}
+
+std::string describe_divergence(const assay_record& reference, const assay_record& candidate, size_t index) {
+  const std::string texts = describe_text_difference(reference, candidate);
+  return describe_tokens(reference, candidate, index) + (texts.empty() ? "" : "; " + texts);
 }
 
 }  // namespace assay::compare

@@ -20,6 +20,9 @@ std::optional<double> generated_logprob(const assay_record& record, size_t index
 // and the texts around the first code point where they part. `index` as from first_divergent_token.
 std::string describe_divergence(const assay_record& reference, const assay_record& candidate, size_t index);
 
+// The part of describe_divergence about tokens.
+std::string describe_tokens(const assay_record& reference, const assay_record& candidate, size_t index);
+
 // The part of describe_divergence about texts: `text differs at code point N: golden "...", result "..."`; empty when
 // a text is missing or they do not differ.
 std::string describe_text_difference(const assay_record& reference, const assay_record& candidate);

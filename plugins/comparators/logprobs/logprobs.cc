@@ -41,7 +41,7 @@ struct Statistics {
   std::string line(double tolerance) const {
     return fmt::format(
         "max |Δ| {:.3g} at request {} index {}, mean {:.3g}, {} of {} over tolerance {:g}, smallest "
-        "passing tolerance {:.17g}",
+        "passing tolerance {}",
         max, max_id, max_index, count > 0 ? sum / static_cast<double>(count) : 0.0, over, count, tolerance, max);
   }
 
@@ -159,7 +159,7 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, double tolerance
                   "tokens part at generated token {}: only the {} logprobs before it are compared, "
                   "later ones belong to other texts; {}; {}",
                   *shared->divergent_token, shared->values, statistics->line(tolerance),
-                  assay::compare::describe_divergence(*pair.reference, *pair.candidate, *shared->divergent_token))});
+                  assay::compare::describe_tokens(*pair.reference, *pair.candidate, *shared->divergent_token))});
 }
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
