@@ -144,6 +144,7 @@ Status Checkpoint::read(std::string_view key, std::span<const int64_t> leading, 
     return unsupported(fmt::format("{}: '{}' is {}; weights are read from and to float32, float16 and bfloat16",
                                    contents_.path, key, tensor->torch_dtype));
   }
+  if (!tensor->defect.empty()) return invalid(tensor->defect);
   const std::vector<int64_t>& shape = tensor->shape;
   const size_t fixed = leading.size();
   const auto refused = [&](const std::string& what) {
@@ -196,6 +197,7 @@ Result<ArgRecord> Checkpoint::args() const {
 
 Status Checkpoint::verify() const {
   for (const TensorInfo& tensor : contents_.tensors) {
+    if (!tensor.defect.empty()) return invalid(tensor.defect);
     if (tensor.dtype == Dtype::kOther) continue;  // listed only
     for (size_t chunk = 0; chunk < tensor.chunks.size(); ++chunk) {
       Result<TensorBlob> blob = open_chunk(tensor, chunk);

@@ -6,6 +6,7 @@
 //   Status s = (*checkpoint)->read(w->key, std::array<int64_t, 1>{3}, Dtype::kFloat32, layer3.data());
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -40,10 +41,11 @@ struct TensorInfo {
   std::vector<int64_t> shape;
   Dtype dtype = Dtype::kOther;    // kOther: listed, but cannot be read
   std::string torch_dtype;        // "bfloat16", "float8_e4m3fn", ...
-  std::vector<Box> chunks;        // tile the tensor exactly
+  std::vector<Box> chunks;        // tile the tensor exactly, unless there is a defect
   std::vector<ItemPlace> places;  // one per chunk
+  std::string defect;             // one line: why the stored chunks cannot be read; empty: they can
 
-  int64_t elements() const { return element_count(shape); }
+  int64_t elements() const { return std::max<int64_t>(element_count(shape), 0); }
   uint64_t bytes() const;  // of the elements; 0 when the size of torch_dtype is not known
 };
 
@@ -78,8 +80,8 @@ struct CheckpointOptions {
 class Checkpoint {
  public:
   // `folder` holds latest_checkpointed_iteration.txt, or is an iteration folder itself. Fails with kNotFound (folder,
-  // iteration or data file missing), kUnsupported (another format), kInvalid (damaged or truncated, chunks that do not
-  // tile their tensor, a storage path that leaves the folder); each message names the file.
+  // iteration or data file missing), kUnsupported (another format), kInvalid (damaged or truncated, a storage
+  // path that leaves the folder); each message names the file. Chunks that do not tile their tensor are its `defect`.
   static Result<std::unique_ptr<Checkpoint>> open(const std::string& folder, const CheckpointOptions& options = {});
 
   const CheckpointContents& contents() const { return contents_; }
@@ -87,8 +89,8 @@ class Checkpoint {
   // Copies the sub-tensor at the fixed `leading` indices (layer, expert, ...; none: the whole tensor) to `dst`,
   // contiguous and row-major, as `out`; `dst` holds the product of the remaining dimensions (the first of them cut to
   // `rows`) and is aligned for `out`. Rounding: convert.h. Fails, naming key and file: no such tensor (kNotFound), a
-  // dtype that is no weight (kUnsupported), an index out of range, data that disagrees with its metadata or CRC
-  // (kInvalid); then `dst` holds anything.
+  // dtype that is no weight (kUnsupported), a defect, an index out of range, data that disagrees with its metadata or
+  // CRC (kInvalid); then `dst` holds anything.
   Status read(std::string_view key, std::span<const int64_t> leading, Dtype out, void* dst, RowRange rows = {}) const;
 
   // The arguments of the training run, from common.pt, else from the common_state object; an empty

@@ -175,6 +175,7 @@ Status Checkpoint::load(const CheckpointOptions& options) {
     tensor.dtype = dtype_from_name(stored.dtype_name);
     tensor.torch_dtype = std::move(stored.dtype_name);
     tensor.chunks = std::move(stored.chunks);
+    tensor.defect = std::move(stored.defect);
     tensor.places.resize(stored.ranges.size());
     for (size_t i = 0; i < stored.ranges.size(); ++i) {
       if (Status s = find_place(tensor.key, stored.ranges[i], tensor.places[i]); !s.ok()) return s;

@@ -222,6 +222,26 @@ TEST_F(Damage, OtherDtypesAreListedButNotRead) {
   EXPECT_THAT(status.message(), HasSubstr("'embedding.word_embeddings.weight' is float8_e5m2"));
 }
 
+TEST_F(Damage, ChunksThatDoNotTileTheirTensorSpoilThatTensorAlone) {
+  // The first chunk of [2, 16] begins at 0, 0; a chunk of another size leaves a gap.
+  std::string bytes = read_file(iteration_ / ".metadata");
+  const size_t key = bytes.find("linear_qkv.layer_norm_weight");
+  ASSERT_NE(key, std::string::npos);
+  const size_t size = bytes.find(std::string("(K\x01K\x10t", 6), key);  // (1, 16)
+  ASSERT_NE(size, std::string::npos);
+  bytes[size + 4] = 8;
+  write_file(iteration_ / ".metadata", bytes);
+  Result<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(folder_.string());
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  std::vector<float> values(20 * 16);
+  EXPECT_TRUE((*opened)->read("embedding.word_embeddings.weight", {}, Dtype::kFloat32, values.data()).ok());
+  const std::string norm = "decoder.layers.self_attention.linear_qkv.layer_norm_weight";
+  const Status status = (*opened)->read(norm, {}, Dtype::kFloat32, values.data());
+  EXPECT_THAT(status.message(), HasSubstr("tensor '" + norm + "' of shape [2, 16]: its 2 chunks leave a gap"));
+  EXPECT_THAT(*render_checkpoint_text(**opened), HasSubstr("unreadable: "));
+  EXPECT_FALSE((*opened)->verify().ok());
+}
+
 TEST_F(Damage, TheTrackerIsChecked) {
   const fs::path tracker = folder_ / "latest_checkpointed_iteration.txt";
   write_file(tracker, " 1\n");

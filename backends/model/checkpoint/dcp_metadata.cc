@@ -125,12 +125,14 @@ Status Interpreter::read_tensor(const std::string& key, PickleId id) {
         !read_ints(pickle_, field(chunk, "sizes"), box.sizes)) {
       return bad(key, "a chunk without offsets and sizes");
     }
-    const StoredRange* range = find_chunk(key, box.offsets);
-    if (range == nullptr) return bad(key, fmt::format("chunk {} has no storage", shape_text(box.offsets)));
-    tensor.ranges.push_back(*range);
+    if (const StoredRange* range = find_chunk(key, box.offsets); range != nullptr) {
+      tensor.ranges.push_back(*range);
+    } else {
+      tensor.defect = fmt::format("{}: tensor '{}': chunk {} has no storage", path_, key, shape_text(box.offsets));
+    }
     tensor.chunks.push_back(std::move(box));
   }
-  if (Status s = check_tiling(key, tensor.shape, tensor.chunks); !s.ok()) return s.with(path_);
+  if (Status s = check_tiling(key, tensor.shape, tensor.chunks); !s.ok()) tensor.defect = s.with(path_).message();
   out_.tensors.push_back(std::move(tensor));
   return {};
 }

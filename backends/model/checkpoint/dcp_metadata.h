@@ -21,8 +21,9 @@ struct StoredTensor {
   std::string key;
   std::string dtype_name;  // torch's spelling without "torch."
   std::vector<int64_t> shape;
-  std::vector<Box> chunks;          // tile the tensor exactly
-  std::vector<StoredRange> ranges;  // one per chunk
+  std::vector<Box> chunks;          // tile the tensor exactly, unless there is a defect
+  std::vector<StoredRange> ranges;  // one per chunk, unless there is a defect
+  std::string defect;               // why the tensor cannot be read (a gap, an overlap, a chunk without storage)
 };
 
 struct StoredObject {
@@ -36,8 +37,9 @@ struct DcpMetadata {
   std::vector<StoredObject> objects;
 };
 
-// Interprets a pickled Metadata. Fails naming `path` and the key: a field is missing or of another type, a chunk has
-// no storage, chunks do not tile their tensor, a key is listed twice, storage is transformed (compressed).
+// Interprets a pickled Metadata. Fails naming `path` and the key: a field is missing or of another type, a key is
+// listed twice, storage is transformed (compressed). What is wrong with the chunks of one tensor is its `defect`: an
+// optimizer state that nobody reads must not spoil the weights.
 Result<DcpMetadata> interpret_metadata(const Pickle& pickle, const std::string& path);
 
 // Ints of a tuple or list (torch.Size); false when it holds anything else.

@@ -113,6 +113,9 @@ Result<std::string> render_checkpoint_text(const Checkpoint& checkpoint) {
                        shape_text(tensor.shape), shape_width, printable(tensor.torch_dtype), tensor.chunks.size(),
                        tensor.bytes());
   }
+  for (const TensorInfo& tensor : contents.tensors) {
+    if (!tensor.defect.empty()) out += fmt::format("unreadable: {}\n", printable(tensor.defect));
+  }
   const Total total = total_of(contents);
   out += fmt::format("total: {} tensors, {} parameters, {} bytes; {} objects\n", contents.tensors.size(),
                      total.parameters, total.bytes, contents.objects.size());
@@ -134,7 +137,8 @@ Result<std::string> render_checkpoint_json(const Checkpoint& checkpoint) {
                                {"dtype", tensor.torch_dtype},
                                {"chunks", tensor.chunks.size()},
                                {"bytes", tensor.bytes()},
-                               {"files", files}});
+                               {"files", files},
+                               {"defect", tensor.defect.empty() ? Json(nullptr) : Json(tensor.defect)}});
   }
   json["objects"] = Json::array();
   for (const ObjectInfo& object : contents.objects) {
