@@ -1,0 +1,134 @@
+#include "core/discover/show.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/discover/list.h"
+
+namespace assay::discover {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string joined(const std::vector<std::string>& texts, const char* none) {
+  std::string out;
+  for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + text;
+  return out.empty() ? none : out;
+}
+
+// One line: line ends as \n, cut after 100 bytes at a character border.
+std::string shortened(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  if (out.size() <= 100) return out;
+  size_t end = 100;
+  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;
+  return out.substr(0, end) + "...";
+}
+
+// Arguments grouped by class, the groups in the order used, substituted, irrelevant.
+std::string arguments_text(const ParsedArguments& arguments) {
+  std::string out;
+  for (const std::string_view cls : {"used", "substituted", "irrelevant"}) {
+    size_t count = 0;
+    std::string lines;
+    for (const GivenArgument& given : arguments.given) {
+      if (to_string(given.info->cls) != cls) continue;
+      ++count;
+      std::string line = "  " + given.option;
+      for (const std::string& value : given.values) line += " " + shortened(value);
+      if (cls != "used") {
+        line.append(line.size() < 50 ? 50 - line.size() : 1, ' ');
+        line += std::string(given.info->reason);
+      }
+      if (given.overridden) line += "  (a later one counts)";
+      lines += line + "\n";
+    }
+    out += "arguments " + std::string(cls) + " (" + std::to_string(count) + ")\n" + lines;
+  }
+  return out;
+}
+
+Json model_json(const model::ResolvedModel& model) {
+  Json origins = Json::array();
+  for (const model::FieldOrigin& field : model.origins) {
+    origins.push_back({{"field", field.field},
+                       {"value", field.value},
+                       {"origin", std::string(to_string(field.origin))},
+                       {"source", field.source.empty() ? Json(nullptr) : Json(field.source)}});
+  }
+  return {{"config", Json::parse(to_json(model.config))}, {"origins", std::move(origins)}, {"notes", model.notes}};
+}
+
+Json arguments_json(const ParsedArguments& arguments) {
+  Json list = Json::array();
+  for (const GivenArgument& given : arguments.given) {
+    list.push_back({{"option", given.option},
+                    {"values", given.values},
+                    {"class", std::string(to_string(given.info->cls))},
+                    {"reason", std::string(given.info->reason)},
+                    {"line", given.place.line},
+                    {"overridden", given.overridden}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string show_text(const ShowInput& input) {
+  const TestCase& test_case = input.test_case;
+  const std::string engine = engine_of(test_case);
+  std::string out = "case      " + test_case.name + "\nfolder    " + test_case.dir + "\nmode      " + test_case.mode +
+                    ", " + (test_case.test_type.empty() ? "no TEST_TYPE" : test_case.test_type) + "\nengine    " +
+                    (engine.empty() ? "-" : engine) + "\nmetrics   " +
+                    joined(test_case.metrics.value_or(std::vector<std::string>()), "none") + "\n";
+  std::vector<std::string> files;
+  for (const GoldenFile& golden : test_case.goldens) files.push_back(golden.file);
+  out += "goldens   " + joined(files, "none") + "\njudged by " + joined(input.judging_goldens, "none") + "\n";
+  out += "ENV_VARS (" + std::to_string(test_case.env_vars.size()) + ")\n";
+  for (const EnvVar& variable : test_case.env_vars)
+    out += "  " + variable.name + "=" + shortened(variable.value) + "\n";
+  if (input.arguments != nullptr) out += arguments_text(*input.arguments);
+  if (input.model != nullptr) out += "model\n" + describe(*input.model);
+  if (!input.prompts.empty()) out += "prompts (" + std::to_string(input.prompts.size()) + ")\n";
+  for (const std::string& prompt : input.prompts) out += "  " + shortened(prompt) + "\n";
+  for (const std::string& note : test_case.notes) out += "note: " + note + "\n";
+  for (const std::string& note : input.notes) out += "note: " + note + "\n";
+  if (!test_case.error.ok()) out += "error: " + test_case.error.message() + "\n";
+  for (const std::string& error : input.errors) out += "error: " + error + "\n";
+  return out;
+}
+
+std::string show_json(const ShowInput& input) {
+  const TestCase& test_case = input.test_case;
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
+  Json env_vars = Json::object();
+  for (const EnvVar& variable : test_case.env_vars) env_vars[variable.name] = variable.value;
+  Json goldens = Json::array();
+  for (const GoldenFile& golden : test_case.goldens) goldens.push_back(golden.file);
+  std::vector<std::string> errors = input.errors, notes = test_case.notes;
+  if (!test_case.error.ok()) errors.insert(errors.begin(), test_case.error.message());
+  notes.insert(notes.end(), input.notes.begin(), input.notes.end());
+  const Json object = {{"name", test_case.name},
+                       {"path", test_case.dir},
+                       {"mode", test_case.mode},
+                       {"test_type", or_null(test_case.test_type)},
+                       {"engine", or_null(engine_of(test_case))},
+                       {"metrics", test_case.metrics ? Json(*test_case.metrics) : Json(nullptr)},
+                       {"env_vars", std::move(env_vars)},
+                       {"arguments", input.arguments == nullptr ? Json(nullptr) : arguments_json(*input.arguments)},
+                       {"model", input.model == nullptr ? Json(nullptr) : model_json(*input.model)},
+                       {"prompts", input.prompts},
+                       {"goldens", std::move(goldens)},
+                       {"judging_goldens", input.judging_goldens},
+                       {"notes", notes},
+                       {"errors", errors}};
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace assay::discover

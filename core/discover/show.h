@@ -1,0 +1,29 @@
+// What `assay show CASE` prints.
+#pragma once
+
+#include <string>
+
+#include "assay/case.h"
+#include "backends/model/config/resolve_model.h"
+#include "core/discover/arguments.h"
+
+namespace assay::discover {
+
+// Everything but the case may be absent: what could not be had is shown as an error line, never left out.
+struct ShowInput {
+  const TestCase& test_case;
+  const ParsedArguments* arguments = nullptr;     // of read_arguments
+  const model::ResolvedModel* model = nullptr;    // of resolve_model
+  std::vector<std::string> prompts = {};          // of load_prompts
+  std::vector<std::string> judging_goldens = {};  // names of golden files that would judge, in the order of resolution
+  std::vector<std::string> errors = {};           // one line each
+  std::vector<std::string> notes = {};            // one line each
+};
+
+std::string show_text(const ShowInput& input);
+
+// One JSON object: name, path, mode, engine, metrics, env_vars, arguments (option, values, class, reason, overridden),
+// model (config and origins, or null), prompts, goldens, judging_goldens, notes, errors.
+std::string show_json(const ShowInput& input);
+
+}  // namespace assay::discover
