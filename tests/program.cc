@@ -1,0 +1,76 @@
+#include "tests/program.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+extern char** environ;  // NOLINT: POSIX names it
+
+namespace assay::tests {
+
+namespace fs = std::filesystem;
+
+Output run_program(const std::string& program, const std::vector<std::string>& words, const std::string& input,
+                   const fs::path& folder) {
+  const TemporaryFolder files;
+  write_file(files / "in", input);
+  std::vector<std::string> owned = {std::string(ASSAY_BINARY_DIR) + "/bin/" + program};
+  owned.insert(owned.end(), words.begin(), words.end());
+  std::vector<char*> pointers;
+  for (std::string& word : owned) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const fs::path where = folder.empty() ? fs::path(ASSAY_SOURCE_DIR) : folder;
+  posix_spawn_file_actions_addchdir_np(&actions, where.c_str());
+  const std::string in = files / "in";
+  const std::string out = files / "out";
+  const std::string err = files / "err";
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, in.c_str(), 0, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), 0101, 0600);  // O_WRONLY | O_CREAT
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), 0101, 0600);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, pointers[0], &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw std::runtime_error(owned[0] + " cannot be started");
+  int status = 0;
+  waitpid(child, &status, 0);
+  Output output;
+  output.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  output.out = read_file(out);
+  output.err = read_file(err);
+  return output;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (fs::temp_directory_path() / "assay-test-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error(name + ": no temporary folder");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+fs::path shared_folder() {
+  const fs::path folder = fs::path(ASSAY_SOURCE_DIR) / ".." / "shared";
+  return fs::is_directory(folder) ? fs::canonical(folder) : fs::path();
+}
+
+}  // namespace assay::tests

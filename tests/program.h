@@ -1,0 +1,40 @@
+// Runs the programs of this build from system tests.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace assay::tests {
+
+struct Output {
+  int code = -1;    // exit code; 128 + signal where a signal ended it
+  std::string out;  // stdout
+  std::string err;  // stderr
+};
+
+// Runs build/bin/PROGRAM with `words` in `folder` (empty: the source folder), stdin from `input`.
+Output run_program(const std::string& program, const std::vector<std::string>& words, const std::string& input = "",
+                   const std::filesystem::path& folder = {});
+
+// A folder of its own, removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void write_file(const std::filesystem::path& path, const std::string& text);  // makes the folders it needs
+std::string read_file(const std::filesystem::path& path);                     // "" when it cannot be read
+
+// The folder of shared test data beside the checkout; empty where it is absent.
+std::filesystem::path shared_folder();
+
+}  // namespace assay::tests
