@@ -58,7 +58,7 @@ class Session {
   void submit_all(void* engine) {
     for (size_t i = 0; i < order_.prompts.size(); ++i) {
       auto request = sdk::sized<assay_request>();
-      request.id = i;
+      request.id = order_.first_id + i;
       if (order_.logprobs) request.want |= ASSAY_WANT_LOGPROBS;
       if (order_.routing) request.want |= ASSAY_WANT_ROUTING;
       request.text = sdk::view(order_.prompts[i]);
@@ -71,9 +71,9 @@ class Session {
       request.sampling.prompt_index = i;
       const Status submitted = sdk::call(table_->submit, engine, &request);
       if (submitted.ok()) {
-        open_ids_.insert(i);
+        open_ids_.insert(request.id);
       } else {
-        fail(i, submitted.code(), submitted.message());
+        fail(request.id, submitted.code(), submitted.message());
       }
     }
   }

@@ -31,6 +31,7 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir)
   add("--platform", options.platform);
   add("--engine", options.engine);
   add("--backend", options.backend);
+  add("--recorded", options.recorded.string());
   for (const auto& dir_of_plugins : options.plugins.plugin_path) add("--plugin-path", dir_of_plugins.string());
   return command;
 }

@@ -26,18 +26,19 @@ struct RunOptions {
   std::vector<TestCase> cases;                   // as discovered; broken ones too: they get INVALID
   std::map<std::string, std::string> variables;  // --set, for ${VAR} in MODEL_ARGS* and ENV_VARS
   std::map<std::string, std::string>
-      environment;                        // of the calling process: ${VAR} after --set, and inherited by workers
-  std::string environment_name = "dev";   // --environment
-  std::string platform;                   // --platform; empty: told by the backend
-  std::string engine;                     // --engine; empty: each case's own
-  std::string backend;                    // --backend; empty: each case's own
-  std::string backend_options;            // JSON object for the backend; empty: its defaults
-  std::string filter;                     // --filter, see filter.h; empty: all
-  int jobs = 1;                           // workers at once
-  bool strict = false;                    // EQUIVALENT does not pass
-  bool allow_scripts = false;             // admits LD_* in ENV_VARS
-  std::filesystem::path output;           // made if missing; results.jsonl of an earlier run in it is replaced
-  std::filesystem::path repository_root;  // relative paths of cases: current directory, then this
+      environment;                       // of the calling process: ${VAR} after --set, and inherited by workers
+  std::string environment_name = "dev";  // --environment
+  std::string platform;                  // --platform; empty: told by the backend
+  std::string engine;                    // --engine; empty: each case's own
+  std::string backend;                   // --backend; empty: each case's own
+  std::string backend_options;           // JSON object for the backend; empty: its defaults
+  std::filesystem::path recorded;  // for engines that replay: an earlier run's output folder, a folder of NAME.json
+                                   // files, or one file; empty: recorded.json in the case's folder
+  std::string filter;            // --filter, see filter.h; empty: all
+  int jobs = 1;                  // workers at once
+  bool strict = false;           // EQUIVALENT does not pass
+  bool allow_scripts = false;    // admits LD_* in ENV_VARS
+  std::filesystem::path output;  // made if missing; results.jsonl of an earlier run in it is replaced
   plugin::SearchOptions plugins;
   std::filesystem::path worker;                     // the assay-worker executable
   std::chrono::milliseconds case_timeout{600'000};  // for cases without ASSAY.timeout

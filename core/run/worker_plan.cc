@@ -23,6 +23,7 @@ void visit_order(Order& o, Visit&& visit) {
   visit("known_sources", o.known_sources);
   visit("engine_options", o.engine_options);
   visit("prompts", o.prompts);
+  visit("first_id", o.first_id);
   visit("max_new_tokens", o.max_new_tokens);
   visit("top_n", o.top_n);
   visit("logprobs", o.logprobs);

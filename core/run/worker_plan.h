@@ -22,6 +22,7 @@ struct CaseOrder {
   std::vector<std::string> known_sources;    // ASSAY.known_completion, as paths that exist or were asked for
   std::string engine_options;                // JSON object for the engine
   std::vector<std::string> prompts;
+  uint64_t first_id = 0;  // of the requests in results
   int32_t max_new_tokens = 0;
   int32_t top_n = 0;
   bool logprobs = false;

@@ -6,6 +6,7 @@
 //   hang        step never returns; "stubborn" also ignores SIGTERM
 //   eat         allocates without bound                    spawn FILE  a child lives on; its id is written to FILE
 //   garbage     prints lines that look like events, then finishes
+//   env NAME    finishes; the generated text is the value of that environment variable
 //   slow MS     finishes after that many milliseconds
 #include <unistd.h>
 
@@ -70,7 +71,10 @@ void spawn(const std::string& file) {
 
 // Acts on the request; returns when it is to finish normally.
 Status act(const std::string& word, const std::string& rest) {
-  if (word == "segv") std::raise(SIGSEGV);
+  if (word == "segv") {
+    std::signal(SIGSEGV, SIG_DFL);  // sanitizers catch it and exit instead
+    std::raise(SIGSEGV);
+  }
   if (word == "abort") {
     std::fputs("engine: about to abort\n", stderr);
     std::abort();
@@ -129,6 +133,10 @@ int32_t step(void* handle, const assay_event** events, size_t* count, size_t* pe
         engine.message = engine.text;
         event.message = assay::sdk::view(engine.message);
       } else {
+        if (word == "env") {
+          const char* value = std::getenv(engine.text.c_str());
+          engine.text = value == nullptr ? "(unset)" : value;
+        }
         engine.prompt = request.prompt;
         engine.tokens.assign(engine.text.begin(), engine.text.end());
         engine.prompt_ids = {1};

@@ -1,0 +1,191 @@
+#include "core/run/case_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "backends/model/checkpoint/checkpoint.h"
+#include "backends/model/config/resolve_model.h"
+#include "core/discover/arguments.h"
+#include "core/discover/input_path.h"
+
+namespace assay::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr int64_t kTikTokenizerVocabulary = 131072;  // ids of a TikTokenizer without --vocab-size
+
+Json tokenizer_json(const model::TokenizerSpec& spec) {
+  Json json = {{"type", spec.type},
+               {"model", spec.model.string()},
+               {"pattern", spec.pattern},
+               {"num_special", spec.num_special},
+               {"special_tokens", spec.special_tokens}};
+  if (spec.vocab_size) json["vocab_size"] = *spec.vocab_size;
+  if (spec.null_eod_id) json["null_eod_id"] = *spec.null_eod_id;
+  return json;
+}
+
+// The options that this engine knows (its schema names them), from what the case says.
+std::string engine_options(const plugin::Plugin& engine, const discover::EngineOptions& options,
+                           const std::string& recorded) {
+  const Json schema = Json::parse(engine.options_schema, nullptr, false);
+  const Json known = schema.is_object() ? schema.value("properties", Json::object()) : Json::object();
+  Json json = Json::object();
+  const auto add = [&](const char* name, Json value) {
+    if (known.contains(name)) json[name] = std::move(value);
+  };
+  add("max_requests", options.max_requests);
+  add("max_sequence_length", options.max_sequence_length);
+  if (!recorded.empty()) add("recorded", recorded);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Weights of the model, roughly: only the order of groups depends on it.
+double weight_elements(const model::ModelConfig& config) {
+  const double width = config.hidden_size;
+  const double experts = config.moe.experts > 0 ? config.moe.experts * config.moe.ffn_hidden_size : 0;
+  return config.num_layers * width * (4 * width + 3 * (config.ffn_hidden_size + experts)) +
+         2 * width * config.vocab_size;
+}
+
+}  // namespace
+
+CasePreparer::CasePreparer(const RunOptions& options) : options_(options) {
+  for (const auto& [name, value] : options.variables) variables_.set.emplace(name, value);
+  for (const auto& [name, value] : options.environment) variables_.environment.emplace(name, value);
+}
+
+Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine) {
+  const fs::path folder = options_.output / "cases" / id;
+  if (options_.variables.count("INFERENCE_OUTPUT_PATH") == 0) {
+    variables_.set["INFERENCE_OUTPUT_PATH"] = (folder / "actual.json").string();
+  }
+  PreparedCase prepared;
+  if (Status taken = take_env_vars(test, &prepared); !taken.ok()) return taken;
+  if (!test.before_script.empty() || !test.after_script.empty()) {
+    return unsupported(test.config + ": BEFORE_SCRIPT and AFTER_SCRIPT are not run by assay; remove them");
+  }
+  Result<discover::ParsedArguments> arguments = discover::read_arguments(test, variables_);
+  if (!arguments) return arguments.status();
+  const bool needs_model = engine.can(ASSAY_CAP_NEEDS_BACKEND);
+  Result<discover::EngineOptions> options = resolve(test, arguments->record, needs_model, &prepared);
+  if (!options) return options.status();
+  CaseOrder& order = prepared.order;
+  Result<std::vector<std::string>> prompts = discover::load_prompts(*options, test.dir);
+  if (!prompts) return prompts.status();
+  order.prompts = *std::move(prompts);
+  order.dir = test.dir;
+  if (test.metrics) order.metrics = *test.metrics;
+  order.tolerances = test.assay.tolerance;
+  order.known_completion = test.assay.golden == GoldenKind::kKnownCompletion;
+  for (const std::string& source : test.assay.known_completion) {
+    Result<std::string> found = discover::find_input(source, test.dir);
+    if (!found) return found.status().with("ASSAY.known_completion");
+    order.known_sources.push_back(*std::move(found));
+  }
+  order.first_id = options->first_request_id;
+  order.max_new_tokens = options->tokens_to_generate;
+  order.top_n = options->top_n_logprobs;
+  order.logprobs = options->return_log_probs;
+  order.routing = std::count(order.metrics.begin(), order.metrics.end(), "routing_indices") > 0;
+  order.temperature = options->temperature;
+  order.top_k = options->top_k;
+  order.top_p = options->top_p;
+  order.seed = static_cast<uint64_t>(options->seed);
+  std::string recorded;
+  if (engine.can(ASSAY_CAP_RECORDED)) {
+    Result<std::string> found = find_recorded(test, id);
+    if (!found) return found.status();
+    recorded = *std::move(found);
+  }
+  order.engine_options = engine_options(engine, *options, recorded);
+  if (options->output_path != (folder / "actual.json").string()) order.output_path = options->output_path;
+  prepared.cost *= static_cast<double>(order.prompts.size()) * (1 + order.max_new_tokens);
+  return prepared;
+}
+
+Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std::string& id) const {
+  std::vector<fs::path> places;
+  if (options_.recorded.empty()) {
+    places = {fs::path(test.dir) / "recorded.json"};
+  } else if (fs::is_regular_file(options_.recorded)) {
+    places = {options_.recorded};
+  } else {
+    places = {options_.recorded / "cases" / id / "actual.json", options_.recorded / (id + ".json"),
+              options_.recorded / id / "actual.json"};
+  }
+  std::string tried;
+  for (const fs::path& place : places) {
+    if (fs::is_regular_file(place)) return place.string();
+    tried += (tried.empty() ? "" : ", ") + place.string();
+  }
+  return not_found(fmt::format(
+      "{}: no recorded results at {}; name the output folder of a run or a file with --recorded", test.name, tried));
+}
+
+Status CasePreparer::take_env_vars(const TestCase& test, PreparedCase* prepared) const {
+  TestCase copy;
+  copy.config = test.config;
+  copy.env_vars = test.env_vars;
+  if (Status substituted = discover::substitute_env_vars(copy, variables_); !substituted.ok()) return substituted;
+  for (const EnvVar& variable : copy.env_vars) {
+    if (variable.name.rfind("LD_", 0) == 0 && !options_.allow_scripts) {
+      return invalid(
+          fmt::format("{}:{}:{}: ENV_VARS sets {}, which loads foreign code into the worker; allow it with "
+                      "--allow-scripts or remove it",
+                      test.config, variable.place.line, variable.place.column, variable.name));
+    }
+    prepared->env_vars[variable.name] = variable.value;
+  }
+  return {};
+}
+
+Result<discover::EngineOptions> CasePreparer::resolve(const TestCase& test, const model::ArgRecord& given,
+                                                      bool needs_model, PreparedCase* prepared) {
+  Result<discover::EngineOptions> options =
+      discover::resolve_engine_options(test, model::apply_checkpoint_args(given, nullptr));
+  prepared->cost = 1;
+  if (!options || !needs_model) return options;
+  const Result<std::string> folder = discover::checkpoint_folder(*options, test.dir);
+  if (!folder) return folder.status();
+  const Result<model::ArgRecord>& stored = checkpoint_args(*folder);
+  if (!stored) return stored.status();
+  const model::ArgRecord* checkpoint = stored->empty() ? nullptr : &*stored;
+  options = discover::resolve_engine_options(test, model::apply_checkpoint_args(given, checkpoint));
+  if (!options) return options;
+  model::TokenizerSpec& tokenizer = options->tokenizer;
+  if (!tokenizer.model.empty()) {
+    Result<std::string> found = discover::find_input(tokenizer.model.string(), test.dir);
+    if (!found) return found.status().with("--tokenizer-model");
+    tokenizer.model = *found;
+  }
+  int64_t vocabulary = tokenizer.vocab_size.value_or(0);
+  if (vocabulary == 0 && tokenizer.type == "TikTokenizer") vocabulary = kTikTokenizerVocabulary;
+  Result<model::ResolvedModel> resolved =
+      model::resolve_model({.given = given, .checkpoint = checkpoint, .tokenizer_vocab_size = vocabulary});
+  if (!resolved) return resolved.status().with(test.config);
+  prepared->cost = std::max(weight_elements(resolved->config), 1.0);
+  const Json json = {{"config", Json::parse(model::to_json(resolved->config))},
+                     {"checkpoint", *folder},
+                     {"tokenizer", tokenizer_json(tokenizer)}};
+  prepared->model = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return options;
+}
+
+const Result<model::ArgRecord>& CasePreparer::checkpoint_args(const std::string& folder) {
+  const auto known = checkpoint_args_.find(folder);
+  if (known != checkpoint_args_.end()) return known->second;
+  const auto read = [&folder]() -> Result<model::ArgRecord> {
+    Result<std::unique_ptr<model::Checkpoint>> checkpoint = model::Checkpoint::open(folder);
+    if (!checkpoint) return checkpoint.status();
+    return (*checkpoint)->args();
+  };
+  return checkpoint_args_.emplace(folder, read()).first->second;
+}
+
+}  // namespace assay::run

@@ -1,0 +1,49 @@
+// From a case's config to what an engine is asked to do: substitution, argument classes, prompts, model.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "assay/case.h"
+#include "backends/model/args_record.h"
+#include "core/discover/engine_options.h"
+#include "core/discover/substitute.h"
+#include "core/plugin/plugin.h"
+#include "core/run/run.h"
+#include "core/run/worker_plan.h"
+
+namespace assay::run {
+
+// Everything about a case that does not depend on the other cases of the run.
+struct PreparedCase {
+  std::string model = "{}";                     // WorkerPlan::model; cases with equal texts share one load
+  CaseOrder order;                              // without `id` and `name`
+  std::map<std::string, std::string> env_vars;  // substituted
+  double cost = 0;                              // estimate of the work, arbitrary unit
+};
+
+// Prepares the cases of one run. Remembers what checkpoints say of themselves, so that each is opened once. For one
+// thread.
+class CasePreparer {
+ public:
+  // `options` outlives the preparer.
+  explicit CasePreparer(const RunOptions& options);
+
+  // `id` names the case's folder below cases/. Fails with the line that becomes the verdict: unset variables, arguments
+  // that are unknown or cannot be honoured, prompts or a checkpoint that are missing, LD_* in ENV_VARS without
+  // allow_scripts (kInvalid, kNotFound, kUnsupported); a disk that fails (kInfra).
+  Result<PreparedCase> prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine);
+
+ private:
+  Status take_env_vars(const TestCase& test, PreparedCase* prepared) const;
+  Result<discover::EngineOptions> resolve(const TestCase& test, const model::ArgRecord& given, bool needs_model,
+                                          PreparedCase* prepared);
+  Result<std::string> find_recorded(const TestCase& test, const std::string& id) const;
+  const Result<model::ArgRecord>& checkpoint_args(const std::string& folder);
+
+  const RunOptions& options_;
+  discover::Variables variables_;
+  std::map<std::string, Result<model::ArgRecord>> checkpoint_args_;
+};
+
+}  // namespace assay::run

@@ -1,0 +1,211 @@
+#include "core/run/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "core/discover/list.h"
+#include "core/run/backend_choice.h"
+#include "core/run/case_order.h"
+#include "core/run/filter.h"
+#include "core/run/reproduce.h"
+
+namespace assay::run {
+namespace {
+
+constexpr size_t kLeastSplit = 32;  // recorded cases of a group that are worth a worker of their own
+
+class Planner {
+ public:
+  Planner(const RunOptions& options, plugin::PluginRegistry& registry)
+      : options_(options), registry_(registry), backends_(registry), preparer_(options) {}
+
+  Result<Plan> make() {
+    Result<Filter> filter = Filter::parse(options_.filter);
+    if (!filter) return filter.status();
+    if (Status usable = check_overrides(); !usable.ok()) return usable;
+    for (const TestCase& test : options_.cases) {
+      if (filter->matches(subject_of(test))) {
+        add(test);
+      } else {
+        ++plan_.filtered;
+      }
+    }
+    split_recorded();
+    for (Group& group : plan_.groups) {
+      for (const size_t index : group.cases) group.cost += plan_.cases[index].cost;
+    }
+    std::stable_sort(plan_.groups.begin(), plan_.groups.end(),
+                     [](const Group& a, const Group& b) { return a.cost > b.cost; });
+    return std::move(plan_);
+  }
+
+ private:
+  // Everything that cases of one load have in common.
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::map<std::string, std::string>>;
+
+  Status check_overrides() {
+    if (!options_.engine.empty()) {
+      if (Result<const plugin::Plugin*> found = registry_.find(plugin::Kind::kEngine, options_.engine); !found) {
+        return invalid("--engine: " + found.status().message());
+      }
+    }
+    if (!options_.backend.empty() && options_.backend != "auto" && !backends_.exists(options_.backend)) {
+      return invalid(fmt::format("--backend: there is no backend '{}'; 'assay plugin list' shows those that exist",
+                                 options_.backend));
+    }
+    return {};
+  }
+
+  FilterSubject subject_of(const TestCase& test) const {
+    FilterSubject subject{.name = test.name, .model = test.model, .engine = "", .metrics = {}, .tags = test.assay.tags};
+    subject.engine = engine_name(test);
+    if (test.metrics) subject.metrics = *test.metrics;
+    return subject;
+  }
+
+  std::string engine_name(const TestCase& test) const {
+    return options_.engine.empty() ? discover::engine_of(test) : options_.engine;
+  }
+
+  void add(const TestCase& test) {
+    PlannedCase planned;
+    planned.order.id = unique_id(test.name);
+    planned.outcome.name = test.name;
+    planned.outcome.path = test.dir;
+    planned.outcome.model = test.model;
+    if (test.metrics) planned.outcome.metrics = *test.metrics;
+    planned.outcome.reproduce = reproduce_command(options_, test.dir);
+    planned.timeout = options_.case_timeout;
+    if (test.assay.timeout_s) {
+      planned.timeout = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*test.assay.timeout_s * 1000)));
+    }
+    planned.memory_limit = test.assay.memory_limit.value_or(0);
+    plan_.cases.push_back(std::move(planned));
+    place(test, plan_.cases.size() - 1);
+  }
+
+  void settle(size_t index, Verdict verdict, const std::string& reason) {
+    plan_.cases[index].settled = true;
+    plan_.cases[index].outcome.verdict = {verdict, reason, "", {}};
+  }
+
+  // Puts the case into its group, or settles it.
+  void place(const TestCase& test, size_t index) {
+    if (!test.error.ok()) return settle(index, Verdict::kInvalid, test.error.message());
+    if (test.mode != "inference") {
+      return settle(index, Verdict::kSkipped, fmt::format("MODE {} is not run by assay, only inference is", test.mode));
+    }
+    if (const std::string absent = absent_requirement(test); !absent.empty()) {
+      return settle(index, Verdict::kSkipped, absent);
+    }
+    CaseSummary& summary = plan_.cases[index].outcome.summary;
+    summary.engine = engine_name(test);
+    const Result<const plugin::Plugin*> engine = registry_.find(plugin::Kind::kEngine, summary.engine);
+    if (!engine) return settle(index, Verdict::kInvalid, engine.status().message());
+    const std::string id = plan_.cases[index].order.id;
+    Result<PreparedCase> prepared = preparer_.prepare(test, id, **engine);
+    if (!prepared) return settle(index, verdict_of(prepared.status()), prepared.status().message());
+    if ((*engine)->can(ASSAY_CAP_NEEDS_BACKEND)) {
+      const Result<std::string> backend = choose_backend(test);
+      if (!backend) return settle(index, verdict_of(backend.status()), backend.status().message());
+      summary.backend = *backend;
+    }
+    summary.platform = options_.platform.empty() ? default_platform(summary.backend) : options_.platform;
+    plan_.cases[index].cost = prepared->cost;
+    CaseOrder& order = plan_.cases[index].order;
+    order = std::move(prepared->order);
+    order.id = id;
+    order.name = test.name;
+    const Key key(summary.engine, summary.backend, prepared->model, summary.platform, prepared->env_vars);
+    const auto [place, is_new] = groups_.try_emplace(key, plan_.groups.size());
+    if (is_new) plan_.groups.push_back(make_group(*prepared, summary, (*engine)->can(ASSAY_CAP_RECORDED)));
+    plan_.groups[place->second].cases.push_back(index);
+  }
+
+  static Verdict verdict_of(const Status& status) {
+    return status.code() == StatusCode::kInfra ? Verdict::kInfra : Verdict::kInvalid;
+  }
+
+  Result<std::string> choose_backend(const TestCase& test) {
+    const std::string name = !options_.backend.empty() ? options_.backend : test.assay.backend.value_or("auto");
+    if (name == "auto") return backends_.best();
+    if (backends_.exists(name)) return name;
+    return invalid(
+        fmt::format("{}: there is no backend '{}'; 'assay plugin list' shows those that exist", test.config, name));
+  }
+
+  Group make_group(const PreparedCase& prepared, const CaseSummary& summary, bool recorded) {
+    Group group;
+    group.head.output = options_.output.string();
+    group.head.engine = summary.engine;
+    group.head.backend = summary.backend;
+    group.head.backend_options = options_.backend_options.empty() ? "{}" : options_.backend_options;
+    group.head.model = prepared.model;
+    group.head.environment_name = options_.environment_name;
+    group.head.platform = summary.platform;
+    group.head.plugins = options_.plugins;
+    group.environment = options_.environment;
+    for (const auto& [name, value] : prepared.env_vars) group.environment[name] = value;
+    group.recorded = recorded;
+    return group;
+  }
+
+  // Recorded groups load nothing, so that their cases may be spread over all jobs.
+  void split_recorded() {
+    const size_t jobs = static_cast<size_t>(std::max(options_.jobs, 1));
+    for (size_t g = 0, count = plan_.groups.size(); g < count; ++g) {
+      if (!plan_.groups[g].recorded) continue;
+      const std::vector<size_t> cases = std::move(plan_.groups[g].cases);
+      const size_t parts = std::clamp<size_t>(cases.size() / kLeastSplit, 1, jobs);
+      for (size_t part = 0; part < parts; ++part) {
+        const size_t begin = cases.size() * part / parts;
+        const size_t end = cases.size() * (part + 1) / parts;
+        if (part > 0) plan_.groups.push_back(plan_.groups[g]);
+        Group& target = part == 0 ? plan_.groups[g] : plan_.groups.back();
+        target.cases.assign(cases.begin() + static_cast<ptrdiff_t>(begin), cases.begin() + static_cast<ptrdiff_t>(end));
+      }
+    }
+  }
+
+  // Why the case is to be skipped; "" when everything it requires is there: each name is a variable that is set, or a
+  // backend that is usable here.
+  std::string absent_requirement(const TestCase& test) {
+    for (const std::string& name : test.assay.requirements) {
+      if (options_.variables.count(name) > 0 || options_.environment.count(name) > 0) continue;
+      if (!backends_.exists(name)) {
+        return fmt::format("requires {}: no such backend, and no such variable is set (--set {}=...)", name, name);
+      }
+      const BackendState& state = backends_.state(name);
+      if (state.preference == 0) return fmt::format("requires {}: {}", name, state.device);
+    }
+    return "";
+  }
+
+  // Folder below cases/: the name, with a number where two cases of the run have the same one.
+  std::string unique_id(const std::string& name) {
+    std::string id = name;
+    for (int i = 2; !ids_.insert(id).second; ++i) id = fmt::format("{}~{}", name, i);
+    return id;
+  }
+
+  const RunOptions& options_;
+  plugin::PluginRegistry& registry_;
+  BackendChoice backends_;
+  CasePreparer preparer_;
+  std::map<Key, size_t> groups_;
+  std::set<std::string> ids_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Result<Plan> make_plan(const RunOptions& options, plugin::PluginRegistry& registry) {
+  return Planner(options, registry).make();
+}
+
+}  // namespace assay::run

@@ -1,0 +1,117 @@
+#include "core/run/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "core/plugin/registry.h"
+#include "core/run/events.h"
+#include "core/run/journal.h"
+#include "core/run/plan.h"
+#include "core/run/recorder.h"
+#include "core/run/supervisor.h"
+
+namespace assay::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+// Time and process: unique on one machine, sorts by time.
+std::string make_run_id() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}Z-{}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec, ::getpid());
+}
+
+Json header(const RunOptions& options, const RunInfo& info) {
+  Json json = make_event(event::kRunStarted);
+  json["schema"] = kEventSchema;
+  json["run_id"] = info.run_id;
+  json["command"] = options.command;
+  json["options"] = {{"variables", options.variables}, {"engine", options.engine},
+                     {"backend", options.backend},     {"backend_options", options.backend_options},
+                     {"filter", options.filter},       {"jobs", options.jobs},
+                     {"strict", options.strict},       {"allow_scripts", options.allow_scripts}};
+  json["environment"] = options.environment_name;
+  json["platform"] = options.platform;
+  json["cases"] = info.cases;
+  json["filtered"] = info.filtered;
+  json["groups"] = info.groups;
+  return json;
+}
+
+Json footer(const RunOptions& options, const RunSummary& summary) {
+  Json json = make_event(event::kRunFinished);
+  std::map<std::string, int> counts;
+  for (const Verdict verdict : summary.verdicts()) ++counts[std::string(to_string(verdict))];
+  json["seconds"] = summary.seconds;
+  json["counts"] = counts;
+  json["exit_code"] = exit_code(summary.verdicts(), options.strict);
+  json["loads"] = summary.loads;
+  json["crashes"] = summary.crashes;
+  json["cancelled"] = summary.cancelled;
+  return json;
+}
+
+}  // namespace
+
+std::vector<Verdict> RunSummary::verdicts() const {
+  std::vector<Verdict> list;
+  list.reserve(outcomes.size());
+  for (const CaseOutcome& outcome : outcomes) list.push_back(outcome.verdict.verdict);
+  return list;
+}
+
+Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
+  const Clock::time_point begin = Clock::now();
+  RunOptions options = asked;
+  std::error_code code;
+  options.output = std::filesystem::absolute(asked.output, code);  // workers may look at it from elsewhere
+  if (::access(options.worker.c_str(), X_OK) != 0) {
+    return infra(fmt::format("{}: no executable worker; check the installation", options.worker.string()));
+  }
+  plugin::PluginRegistry registry(options.plugins);
+  Result<Plan> plan = make_plan(options, registry);
+  if (!plan) return plan.status();
+  Result<Journal> journal = Journal::open(options.output);
+  if (!journal) return journal.status();
+
+  const RunInfo info{.run_id = make_run_id(),
+                     .output = options.output,
+                     .cases = plan->cases.size(),
+                     .filtered = plan->filtered,
+                     .groups = plan->groups.size(),
+                     .jobs = options.jobs};
+  Recorder recorder(*plan, *journal, observer);
+  recorder.note(header(options, info));
+  observer.run_started(info);
+  for (size_t i = 0; i < plan->cases.size(); ++i) {
+    if (plan->cases[i].settled) recorder.finish(i, CaseVerdict(plan->cases[i].outcome.verdict));
+  }
+  Supervisor supervisor(options, *plan, recorder);
+  supervisor.run();
+
+  RunSummary summary;
+  summary.run_id = info.run_id;
+  for (PlannedCase& planned : plan->cases) summary.outcomes.push_back(std::move(planned.outcome));
+  summary.loads = recorder.loads();
+  summary.crashes = supervisor.crashes();
+  summary.cancelled = supervisor.cancelled();
+  summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  recorder.note(footer(options, summary));
+  const Status flushed = recorder.flush();
+  observer.run_finished(summary);
+  if (!recorder.journal_status().ok()) return recorder.journal_status();
+  if (!flushed.ok()) return flushed;
+  return summary;
+}
+
+}  // namespace assay::run

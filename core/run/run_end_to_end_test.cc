@@ -1,0 +1,346 @@
+// Whole runs: config files in, verdicts and an output folder out. The test engine does what each prompt says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "assay/golden.h"
+#include "core/discover/discover.h"
+#include "core/run/event_file.h"
+#include "core/run/events.h"
+#include "core/run/run.h"
+
+namespace assay::run {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Json = nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const fs::path kBuild = ASSAY_BINARY_DIR;
+
+class Silent : public RunObserver {
+ public:
+  void run_started(const RunInfo& info) override { started = info; }
+  void case_started(const std::string&, const std::string&) override {}
+  void case_finished(const CaseOutcome& outcome) override { order.push_back(outcome.name); }
+  void note(const std::string&, const std::string&) override {}
+  void run_finished(const RunSummary&) override { ++finished; }
+
+  RunInfo started;
+  std::vector<std::string> order;
+  int finished = 0;
+};
+
+class Run : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::path(::testing::TempDir()) /
+           (std::string("assay_run_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(dir_);
+    fs::create_directories(dir_ / "cases");
+    options_.output = dir_ / "out";
+    options_.worker = kBuild / "bin/assay-worker";
+    options_.plugins.install_dir = kBuild / "lib/assay/plugins";
+    options_.plugins.plugin_path = {kBuild / "tests/plugins"};
+    options_.platform = "here";
+    options_.case_timeout = 30s;
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  // A case of the test engine; `more` is added to its config.
+  fs::path add_case(const std::string& name, const std::vector<std::string>& prompts, const std::string& more = "",
+                    const std::string& assay = "  engine: misbehaving\n") {
+    const fs::path folder = dir_ / "cases" / name;
+    fs::create_directories(folder);
+    std::ofstream lines(folder / "prompts.jsonl");
+    for (const std::string& prompt : prompts) lines << Json{{"text", prompt}} << "\n";
+    std::ofstream(folder / "model_config.yaml")
+        << "MODE: inference\nTEST_TYPE: frozen-start\nMODEL_ARGS:\n  --load: nowhere\n  --tokenizer-type: "
+           "NullTokenizer\n"
+        << "  --vocab-size: 100\n  --output-path: ${INFERENCE_OUTPUT_PATH}\n  --prompt-file: "
+        << (folder / "prompts.jsonl").string() << "\n"
+        << more << (more.find("METRICS") == std::string::npos ? "METRICS: [generated_text]\n" : "") << "ASSAY:\n"
+        << assay;
+    return folder;
+  }
+  static void add_golden(const fs::path& folder, const std::string& prompt, const std::string& text) {
+    std::ofstream(folder / "golden_values_dev_here.json")
+        << Json{{"0", {{"input_prompt", prompt}, {"generated_text", text}}}};
+  }
+
+  void run() {
+    Result<std::vector<TestCase>> cases = discover::discover({(dir_ / "cases").string()});
+    ASSERT_TRUE(cases.ok()) << cases.status().message();
+    options_.cases = *std::move(cases);
+    observer_ = Silent();
+    result_ = run::run(options_, observer_);
+    EXPECT_EQ(observer_.finished, result_->ok() ? 1 : 0);
+  }
+  const RunSummary& summary() const { return **result_; }
+  const CaseOutcome& outcome(const std::string& name) const {
+    for (const CaseOutcome& one : summary().outcomes) {
+      if (one.name == name) return one;
+    }
+    static const CaseOutcome kNone;
+    ADD_FAILURE() << "no outcome of " << name;
+    return kNone;
+  }
+  std::string verdict(const std::string& name) const { return std::string(to_string(outcome(name).verdict.verdict)); }
+  std::string reason(const std::string& name) const { return outcome(name).verdict.reason; }
+  size_t events(std::string_view name) const {
+    size_t count = 0;
+    const Result<std::vector<std::string>> lines = read_event_lines(options_.output / "results.jsonl");
+    for (const std::string& line : *lines) count += (*parse_line(line))["event"] == name ? 1 : 0;
+    return count;
+  }
+
+  fs::path dir_;
+  RunOptions options_;
+  Silent observer_;
+  std::optional<Result<RunSummary>> result_;
+};
+
+TEST_F(Run, CaseThatEqualsItsGoldenIsIdentical) {
+  add_golden(add_case("same", {"ok hallo"}), "ok hallo", "hallo");
+  add_golden(add_case("other", {"ok hallo"}), "ok hallo", "holla");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("same"), "IDENTICAL");
+  EXPECT_EQ(verdict("other"), "DIVERGED");
+  EXPECT_EQ(exit_code(summary().verdicts()), 1);
+  EXPECT_THAT(outcome("same").verdict.golden, HasSubstr("golden_values_dev_here.json"));
+  EXPECT_EQ(outcome("same").summary.engine, "misbehaving");
+  EXPECT_THAT(outcome("other").reproduce, AllOf(HasSubstr("assay run "), HasSubstr("--platform here")));
+}
+
+TEST_F(Run, JournalBeginsWithTheSchemaAndEndsWithTheCounts) {
+  add_golden(add_case("same", {"ok hallo"}), "ok hallo", "hallo");
+  options_.command = {"assay", "run", "cases"};
+  run();
+  const Result<std::vector<std::string>> lines = read_event_lines(options_.output / "results.jsonl");
+  ASSERT_TRUE(lines.ok());
+  const Json first = *parse_line(lines->front());
+  EXPECT_EQ(first["event"], "run_started");
+  EXPECT_EQ(first["schema"], kEventSchema);
+  EXPECT_EQ(first["run_id"], summary().run_id);
+  EXPECT_EQ(first["command"], Json({"assay", "run", "cases"}));
+  const Json last = *parse_line(lines->back());
+  EXPECT_EQ(last["event"], "run_finished");
+  EXPECT_EQ(last["counts"], Json({{"IDENTICAL", 1}}));
+  EXPECT_EQ(last["exit_code"], 0);
+}
+
+TEST_F(Run, CasesWithEqualEnvironmentShareOneLoadAndOthersDoNot) {
+  for (const char* name : {"a", "b", "c"}) add_case(name, {"env COLOUR"}, "ENV_VARS:\n  COLOUR: red\n");
+  add_case("d", {"env COLOUR"}, "ENV_VARS:\n  COLOUR: ${SHADE}\n");
+  options_.variables["SHADE"] = "blue";
+  run();
+  EXPECT_EQ(summary().loads, 2u);
+  EXPECT_EQ(events(event::kLoadFinished), 2u);
+  EXPECT_EQ(*read_results(outcome("c").actual)->requests[0].text, "red");
+  EXPECT_EQ(*read_results(outcome("d").actual)->requests[0].text, "blue");
+}
+
+TEST_F(Run, ProblemOfOneCaseCostsThatCaseAlone) {
+  add_golden(add_case("good", {"ok hallo"}), "ok hallo", "hallo");
+  add_case("unknown_argument", {"ok a"}, "  --num-layer: 4\n");
+  add_case("unset_variable", {"ok a"}, "  --seq-length: ${NOWHERE_SET}\n");
+  add_case("no_engine", {"ok a"}, "", "  engine: absent\n");
+  add_case("preload", {"ok a"}, "ENV_VARS:\n  LD_PRELOAD: x.so\n");
+  add_case("script", {"ok a"}, "BEFORE_SCRIPT: |\n  rm -rf /nowhere\n");
+  add_case("no_prompts", {"ok a"});
+  fs::remove(dir_ / "cases/no_prompts/prompts.jsonl");
+  fs::create_directories(dir_ / "cases/broken");
+  std::ofstream(dir_ / "cases/broken/model_config.yaml") << "MODE: inference\nMODEL_ARGS: [\n";
+  std::ofstream(add_case("bad_golden", {"ok a"}) / "golden_values_dev_here.json") << "{\"0\": ";
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("good"), "IDENTICAL");
+  EXPECT_THAT(reason("unknown_argument"), AllOf(HasSubstr("--num-layer"), HasSubstr("--num-layers")));
+  EXPECT_THAT(reason("unset_variable"), AllOf(HasSubstr("NOWHERE_SET"), HasSubstr("--set")));
+  EXPECT_THAT(reason("no_engine"), HasSubstr("no engine 'absent'"));
+  EXPECT_THAT(reason("preload"), AllOf(HasSubstr("LD_PRELOAD"), HasSubstr("--allow-scripts")));
+  EXPECT_THAT(reason("script"), HasSubstr("BEFORE_SCRIPT"));
+  EXPECT_THAT(reason("no_prompts"), HasSubstr("prompts.jsonl"));
+  EXPECT_THAT(reason("broken"), HasSubstr("model_config.yaml"));
+  EXPECT_THAT(reason("bad_golden"), HasSubstr("golden_values_dev_here.json"));
+  for (const CaseOutcome& one : summary().outcomes) {
+    EXPECT_EQ(one.verdict.verdict, one.name == "good" ? Verdict::kIdentical : Verdict::kInvalid) << one.name;
+  }
+  EXPECT_EQ(events(event::kCaseFinished), 9u);
+}
+
+TEST_F(Run, MissingGoldenStillRunsAndIsNotComparable) {
+  add_case("bare", {"ok hallo"});
+  run();
+  EXPECT_EQ(verdict("bare"), "NOT_COMPARABLE");
+  EXPECT_EQ(*read_results(outcome("bare").actual)->requests[0].text, "hallo");
+}
+
+TEST_F(Run, MissingRequirementOrAnotherModeIsSkippedWithAReason) {
+  add_case("needs_variable", {"ok a"}, "", "  engine: misbehaving\n  requires: [SECRET_DATA]\n");
+  add_case("needs_card", {"ok a"}, "", "  engine: misbehaving\n  requires: [fake_absent]\n");
+  fs::create_directories(dir_ / "cases/training");
+  std::ofstream(dir_ / "cases/training/model_config.yaml") << "TEST_TYPE: regular\nMODEL_ARGS:\n  --num-layers: 2\n";
+  run();
+  EXPECT_EQ(verdict("needs_variable"), "SKIPPED");
+  EXPECT_THAT(reason("needs_variable"), HasSubstr("SECRET_DATA"));
+  EXPECT_EQ(verdict("needs_card"), "SKIPPED");
+  EXPECT_THAT(reason("needs_card"), HasSubstr("no such card"));
+  EXPECT_EQ(verdict("training"), "SKIPPED");
+  EXPECT_EQ(exit_code(summary().verdicts()), 4);
+}
+
+TEST_F(Run, PresentRequirementRuns) {
+  add_golden(add_case("has_both", {"ok a"}, "", "  engine: misbehaving\n  requires: [SECRET_DATA, fake_low]\n"), "ok a",
+             "a");
+  options_.variables["SECRET_DATA"] = "/data";
+  run();
+  EXPECT_EQ(verdict("has_both"), "IDENTICAL");
+}
+
+TEST_F(Run, FilterLeavesOutAndItsErrorFailsTheRun) {
+  add_case("one", {"ok a"});
+  add_case("two", {"ok a"});
+  options_.filter = "one or metric:throughput";
+  run();
+  EXPECT_EQ(summary().outcomes.size(), 1u);
+  EXPECT_EQ(observer_.started.filtered, 1u);
+  options_.filter = "one or";
+  run();
+  ASSERT_FALSE(result_->ok());
+  EXPECT_THAT(result_->status().message(), HasSubstr("--filter, column 7"));
+}
+
+TEST_F(Run, UnknownEngineOrBackendOfTheWholeRunFailsIt) {
+  add_case("one", {"ok a"});
+  options_.engine = "absent";
+  run();
+  EXPECT_EQ(result_->status().code(), StatusCode::kInvalid);
+  options_.engine.clear();
+  options_.backend = "quantum";
+  run();
+  EXPECT_THAT(result_->status().message(), HasSubstr("there is no backend 'quantum'"));
+}
+
+TEST_F(Run, RemovedComparatorMakesItsMetricNotComparable) {
+  const fs::path plugins = dir_ / "plugins";
+  fs::create_directories(plugins);
+  fs::copy_file(kBuild / "tests/plugins/engine_misbehaving.so", plugins / "engine_misbehaving.so");
+  fs::copy_file(kBuild / "lib/assay/plugins/comparator_generated_text.so", plugins / "comparator_generated_text.so");
+  options_.plugins.plugin_path.clear();
+  options_.plugins.install_dir = plugins;
+  add_golden(add_case("text", {"ok hallo"}), "ok hallo", "hallo");
+  add_golden(add_case("both", {"ok hallo"}, "METRICS: [generated_text, generated_tokens]\n"), "ok hallo", "hallo");
+  run();
+  EXPECT_EQ(verdict("text"), "IDENTICAL");
+  EXPECT_EQ(verdict("both"), "NOT_COMPARABLE");
+  const Json metrics = to_json(outcome("both").verdict)["metrics"];
+  EXPECT_THAT(metrics.dump(), HasSubstr("comparator_generated_tokens.so"));
+  fs::remove(plugins / "comparator_generated_text.so");
+  run();
+  EXPECT_EQ(verdict("text"), "NOT_COMPARABLE");
+}
+
+TEST_F(Run, ReplayJudgesTheResultsOfAnEarlierRun) {
+  for (const char* name : {"a", "b"}) add_golden(add_case(name, {"ok hallo"}), "ok hallo", "hallo");
+  run();
+  EXPECT_EQ(verdict("b"), "IDENTICAL");
+  options_.recorded = options_.output;
+  options_.output = dir_ / "again";
+  options_.engine = "replay";
+  add_golden(dir_ / "cases/a", "ok hallo", "changed since");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("a"), "DIVERGED");
+  EXPECT_EQ(verdict("b"), "IDENTICAL");
+  EXPECT_EQ(outcome("b").summary.engine, "replay");
+  options_.recorded.clear();
+  run();
+  EXPECT_EQ(verdict("b"), "INVALID");
+  EXPECT_THAT(reason("b"), AllOf(HasSubstr("recorded.json"), HasSubstr("--recorded")));
+}
+
+TEST_F(Run, RecordedCasesAreSpreadOverAllJobs) {
+  options_.engine = "replay";
+  options_.jobs = 2;
+  for (int i = 0; i < 80; ++i) {
+    const fs::path folder = add_case("case" + std::to_string(i), {"ok hallo"});
+    add_golden(folder, "ok hallo", "hallo");
+    fs::copy_file(folder / "golden_values_dev_here.json", folder / "recorded.json");
+  }
+  run();
+  EXPECT_EQ(exit_code(summary().verdicts()), 0);
+  EXPECT_EQ(events(event::kWorkerStarted), 2u);
+  EXPECT_EQ(observer_.order.size(), 80u);
+}
+
+TEST_F(Run, SecondRunOnALockedFolderIsRefused) {
+  add_case("one", {"ok a"});
+  fs::create_directories(options_.output);
+  class Second : public Silent {
+   public:
+    explicit Second(const RunOptions& options) : options_(options) {}
+    void run_started(const RunInfo&) override {
+      Silent ignored;
+      inner = run::run(options_, ignored).status();
+    }
+    Status inner;
+
+   private:
+    const RunOptions& options_;
+  };
+  Result<std::vector<TestCase>> cases = discover::discover({(dir_ / "cases").string()});
+  options_.cases = *std::move(cases);
+  Second observer(options_);
+  EXPECT_TRUE(run::run(options_, observer).ok());
+  EXPECT_EQ(observer.inner.code(), StatusCode::kInvalid);
+  EXPECT_THAT(observer.inner.message(), HasSubstr("in use by process"));
+}
+
+TEST_F(Run, OldResultIsNotTakenForThisRunsWhenTheEngineCrashes) {
+  add_golden(add_case("one", {"ok a"}), "ok a", "a");
+  run();
+  ASSERT_TRUE(fs::exists(options_.output / "cases/one/actual.json"));
+  add_golden(add_case("one", {"segv"}), "segv", "a");
+  run();
+  EXPECT_EQ(verdict("one"), "CRASHED");
+  EXPECT_FALSE(fs::exists(options_.output / "cases/one/actual.json"));
+  EXPECT_THAT(outcome("one").actual, IsEmpty());
+}
+
+TEST_F(Run, ExplicitOutputPathGetsACopyOfTheResults) {
+  add_golden(add_case("one", {"ok a"}), "ok a", "a");
+  options_.variables["INFERENCE_OUTPUT_PATH"] = (dir_ / "wanted.json").string();
+  run();
+  EXPECT_EQ(*read_file(dir_ / "wanted.json"), *read_file(options_.output / "cases/one/actual.json"));
+}
+
+TEST_F(Run, TimeoutOfTheCaseCounts) {
+  add_case("slow", {"hang"}, "", "  engine: misbehaving\n  timeout: 0.3s\n");
+  run();
+  EXPECT_EQ(verdict("slow"), "CRASHED");
+  EXPECT_THAT(reason("slow"), HasSubstr("no verdict after 0.3 s"));
+}
+
+TEST_F(Run, MemoryLimitOfTheCaseCounts) {
+  add_case("greedy", {"eat"}, "", "  engine: misbehaving\n  memory_limit: 300MB\n");
+  run();
+  EXPECT_EQ(verdict("greedy"), "CRASHED");
+  EXPECT_THAT(reason("greedy"), HasSubstr("the limit is 0.3"));
+}
+
+TEST_F(Run, MissingWorkerFailsTheRun) {
+  options_.worker = dir_ / "no-worker";
+  run();
+  EXPECT_EQ(result_->status().code(), StatusCode::kInfra);
+}
+
+}  // namespace
+}  // namespace assay::run
