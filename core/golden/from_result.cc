@@ -76,7 +76,8 @@ Result<RequestRecord> record_of(const assay_result& result, std::string id) {
   record.prompt = text_of(result.prompt);
   record.text = text_of(result.text);
   record.tokens.emplace(result.tokens.data, result.tokens.data + result.tokens.size);
-  if (generated != 0) {
+  // Logprobs of a request that ended before its first token are those of the prompt alone.
+  if (generated != 0 || (result.tokens.size == 0 && result.prompt_logprobs.size != 0)) {
     record.logprobs = doubles_of(result.prompt_logprobs).value_or(std::vector<double>());
     record.logprobs->insert(record.logprobs->end(), result.generated_logprobs.data,
                             result.generated_logprobs.data + generated);
@@ -85,6 +86,7 @@ Result<RequestRecord> record_of(const assay_result& result, std::string id) {
   }
   record.top_n = lists_of(result.generated_top_n);
   record.prompt_top_n = lists_of(result.prompt_top_n);
+  if (!record.top_n && record.prompt_top_n && result.tokens.size == 0) record.top_n.emplace();
   record.tpot = doubles_of(result.tpot);
   record.latency = result.latency;
   record.routing = routing_of(result);

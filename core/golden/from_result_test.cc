@@ -33,6 +33,20 @@ TEST(RecordOf, JoinsLogprobsAndNamesCandidates) {
   EXPECT_EQ(record->extra[0].second, "\"length\"");
 }
 
+TEST(RecordOf, ARequestThatEndedBeforeItsFirstTokenHasThePromptsLogprobs) {
+  const std::vector<double> prompt_logprobs = {-1, -2};
+  const std::vector<assay_candidate> candidates = {{4, 0, -2, sdk::view("x")}, {5, 0, -3, sdk::view("y")}};
+  const std::vector<uint32_t> counts = {1, 1};
+  auto result = sdk::sized<assay_result>();
+  result.prompt_logprobs = sdk::view(std::span<const double>(prompt_logprobs));
+  result.prompt_top_n = {candidates.data(), counts.data(), counts.size()};
+  const Result<RequestRecord> record = record_of(result, "0");
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_THAT(*record->logprobs, ElementsAre(-1, -2));
+  ASSERT_TRUE(record->top_n.has_value());
+  EXPECT_TRUE(record->top_n->counts.empty());
+}
+
 TEST(RecordOf, ContradictingSizesAreRefused) {
   const std::vector<double> logprobs = {-2};
   auto result = sdk::sized<assay_result>();
