@@ -11,6 +11,7 @@
 #include <streambuf>
 #include <unordered_map>
 
+#include "core/discover/yaml_simple.h"
 #include "core/discover/yaml_text.h"
 
 namespace assay::discover {
@@ -339,6 +340,8 @@ Result<YamlTree> parse_yaml(std::string text, const std::string& file, const Yam
   }
   if (Status prepared = prepare_yaml_text(text, file); !prepared.ok()) return prepared;
   YamlTree tree;
+  if (limits.simple_first && read_simple_yaml(text, tree)) return tree;
+  tree = {};
   const auto fail = [&](const YAML::Mark& mark, const std::string& what) {
     return invalid(at_place(file, mark.line + 1, mark.column + 1) + one_line(what));
   };

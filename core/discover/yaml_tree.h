@@ -56,6 +56,7 @@ struct YamlLimits {
   size_t bytes = 4u << 20;         // of the file
   size_t depth = 64;               // nesting, through aliases too
   size_t expanded_nodes = 100000;  // nodes as if every alias were written out
+  bool simple_first = true;        // try read_simple_yaml() before the full parser; the tree is the same
 };
 
 // `file` appears in messages: "file:line:column: what". Fails with kInvalid on broken YAML, more than one document, a

@@ -9,15 +9,21 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-ArgValue b(bool value) { return {value}; }
-ArgValue i(int64_t value) { return {value}; }
-ArgValue d(double value) { return {value}; }
-ArgValue s(const char* value) { return {std::string(value)}; }
+template <class T>
+ArgValue value_of(T content) {
+  ArgValue value;
+  value.value = std::move(content);
+  return value;
+}
+ArgValue b(bool value) { return value_of(value); }
+ArgValue i(int64_t value) { return value_of(value); }
+ArgValue d(double value) { return value_of(value); }
+ArgValue s(const char* value) { return value_of(std::string(value)); }
 ArgValue none() { return {}; }
 ArgValue list(std::initializer_list<int64_t> values) {
   ArgList items;
   for (const int64_t value : values) items.emplace_back().value = value;
-  return {std::move(items)};
+  return value_of(std::move(items));
 }
 
 ArgRecord least() {
