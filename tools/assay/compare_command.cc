@@ -1,0 +1,76 @@
+#include <iostream>
+
+#include "core/compare/judge.h"
+#include "core/compare/render.h"
+#include "core/discover/discover.h"
+#include "core/discover/input_path.h"
+#include "core/plugin/registry.h"
+#include "tools/assay/command.h"
+
+namespace assay::cli {
+
+namespace po = boost::program_options;
+
+namespace {
+
+// What model_config.yaml says about judging. Fails when a known-completion source cannot be found.
+Result<compare::JudgeOptions> judge_options(const TestCase& test_case, plugin::PluginRegistry* registry) {
+  compare::JudgeOptions options;
+  if (test_case.metrics) options.metrics = *test_case.metrics;
+  options.tolerances = test_case.assay.tolerance;
+  options.known.enabled = test_case.assay.golden == GoldenKind::kKnownCompletion;
+  for (const std::string& source : test_case.assay.known_completion) {
+    auto path = discover::find_input(source, test_case.dir);
+    if (!path) return path.status().with("ASSAY.known_completion");
+    options.known.sources.push_back(*std::move(path));
+  }
+  options.lookup = [registry](std::string_view metric) -> const assay_comparator_table* {
+    const auto comparator = registry->find_metric_comparator(metric);
+    if (!comparator && comparator.status().code() != StatusCode::kNotFound) {
+      std::cerr << "assay: " << comparator.status().message() << "\n";
+    }
+    return comparator ? (*comparator)->comparator() : nullptr;
+  };
+  return options;
+}
+
+CaseVerdict judge(const TestCase& test_case, const Words& files, const po::variables_map& values) {
+  const auto refused = [&](const Status& status) {
+    return CaseVerdict{.verdict = Verdict::kInvalid, .reason = status.message(), .golden = files[0], .metrics = {}};
+  };
+  if (!test_case.error.ok()) return refused(test_case.error);
+  plugin::PluginRegistry registry(search_options(values));
+  const auto options = judge_options(test_case, &registry);
+  if (!options) return refused(options.status());
+  return compare::compare_files(files[0], files[1], *options);
+}
+
+}  // namespace
+
+int compare_command(const Words& words) {
+  constexpr const char* kUsage = "assay compare GOLDEN ACTUAL --config model_config.yaml [options]";
+  std::string config;
+  po::options_description options("options");
+  options.add_options()("file", po::value<Words>(), "the golden file, then the results file")(
+      "config", po::value(&config)->required(), "model_config.yaml: its METRICS and ASSAY block are used")(
+      "plugin-path", po::value<Words>(), "folder to look for comparators in first; repeatable")(
+      "strict", "EQUIVALENT does not pass")("json", "print the verdict as one JSON object");
+  po::variables_map values;
+  if (const auto code = parse(kUsage, options, "file", words, &values)) return *code;
+  const Words files = all(values, "file");
+  if (files.size() != 2) {
+    std::cerr << "assay: compare: " << files.size() << " files given, expected GOLDEN and ACTUAL\nusage: " << kUsage
+              << "\n";
+    return kExitUsage;
+  }
+  const auto cases = discover::discover({config});
+  if (!cases) return fail(cases.status());
+  if (cases->size() != 1)
+    return fail(invalid(config + ": expected one model_config.yaml, found " + std::to_string(cases->size())));
+  const CaseVerdict verdict = judge(cases->front(), files, values);
+  std::cout << (values.count("json") != 0 ? compare::verdict_json(verdict) + "\n"
+                                          : compare::render_verdict_text(verdict));
+  return exit_code({verdict.verdict}, values.count("strict") != 0);
+}
+
+}  // namespace assay::cli

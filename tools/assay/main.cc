@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <iostream>
+
+#include "tools/assay/command.h"
+#include "tools/assay/version.h"
+
+namespace {
+
+using assay::cli::Words;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  int (*run)(const Words& words);
+};
+
+constexpr Command kCommands[] = {
+    {"run", "run cases and judge what the engine says", assay::cli::run_command},
+    {"list", "list cases", assay::cli::list_command},
+    {"show", "show one case, or a checkpoint, in full", assay::cli::show_command},
+    {"compare", "judge a results file against a golden file, without an engine", assay::cli::compare_command},
+    {"tokenize", "text to ids and back", assay::cli::tokenize_command},
+    {"plugin", "list and examine plugins", assay::cli::plugin_command},
+};
+
+void print_help(std::ostream& out) {
+  out << "assay " << assay::cli::kVersion << ": does this LLM inference engine still say what it must say?\n\n";
+  for (const Command& command : kCommands) {
+    out << "  assay " << command.name << std::string(12 - std::string(command.name).size(), ' ') << command.summary
+        << "\n";
+  }
+  out << "\n'assay COMMAND --help' tells more.\n"
+         "exit codes: 0 all passed, 1 a verdict failed, 2 bad command line, 3 infrastructure only, 4 nothing ran\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Words words(argv + 1, argv + argc);
+  if (words.empty()) {
+    print_help(std::cerr);
+    return assay::cli::kExitUsage;
+  }
+  if (words[0] == "--help" || words[0] == "help") {
+    print_help(std::cout);
+    return assay::cli::kExitOk;
+  }
+  if (words[0] == "--version") {
+    std::cout << "assay " << assay::cli::kVersion << "\n";
+    return assay::cli::kExitOk;
+  }
+  const auto* command = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                     [&](const Command& candidate) { return words[0] == candidate.name; });
+  if (command == std::end(kCommands)) {
+    std::cerr << "assay: no command '" << words[0] << "'; 'assay --help' lists them\n";
+    return assay::cli::kExitUsage;
+  }
+  try {
+    return command->run(Words(words.begin() + 1, words.end()));
+  } catch (const std::exception& error) {
+    std::cerr << "assay: internal error: " << error.what() << "\n";
+    return assay::cli::kExitInfra;
+  }
+}

@@ -1,0 +1,52 @@
+#include <iostream>
+
+#include "core/plugin/doctor.h"
+#include "tools/assay/command.h"
+
+namespace assay::cli {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kUsage = "assay plugin list|doctor [--plugin-path DIR]... [--json]";
+
+// One line a plugin that would be used.
+std::string list_text(const plugin::DoctorReport& report) {
+  std::string text;
+  for (const plugin::DoctorRow& row : report.rows) {
+    if (!row.shadowed_by.empty()) {
+      text += row.file.string() + ": shadowed by " + row.shadowed_by.string() + "\n";
+    } else if (row.ok) {
+      text += row.kind + " " + row.name + " " + row.version + " (ABI " + row.abi + "): " + row.description + "\n";
+    } else {
+      text += row.message + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+int plugin_command(const Words& words) {
+  po::options_description options("options");
+  options.add_options()("plugin-path", po::value<Words>(), "folder to look in first; repeatable")("json", "print JSON")(
+      "action", po::value<Words>(), "list: what would be used; doctor: every file and its trouble");
+  po::variables_map values;
+  if (const auto code = parse(kUsage, options, "action", words, &values)) return *code;
+  const Words actions = all(values, "action");
+  if (actions.size() != 1 || (actions[0] != "list" && actions[0] != "doctor")) {
+    std::cerr << "assay: plugin: expected one of list, doctor\nusage: " << kUsage << "\n";
+    return kExitUsage;
+  }
+  const plugin::DoctorReport report = plugin::doctor(search_options(values));
+  if (values.count("json") != 0) {
+    std::cout << plugin::to_json(report);
+  } else {
+    std::cout << (actions[0] == "list" ? list_text(report) : plugin::to_text(report));
+  }
+  if (actions[0] == "list") return kExitOk;
+  return report.healthy() ? kExitOk : kExitFailed;
+}
+
+}  // namespace assay::cli
