@@ -20,7 +20,9 @@ struct FoundDirectory {
 struct DirectoryId {
   unsigned long long device = 0;
   unsigned long long inode = 0;
-  auto operator<=>(const DirectoryId&) const = default;
+  bool operator<(const DirectoryId& other) const {
+    return device != other.device ? device < other.device : inode < other.inode;
+  }
 };
 Status find_directories(const std::string& root, std::vector<DirectoryId>& seen, std::vector<FoundDirectory>& found);
 

@@ -65,7 +65,12 @@ Result<std::string> substitute(std::string_view text, const Variables& variables
     const std::string* value = variables.find(reference.name);
     const bool escaped = i > 0 && text[i - 1] == '\\';
     if (value == nullptr && !(escaped && use == SubstitutionUse::kArgument)) {
-      return invalid("variable " + name + " is not set: give it with --set " + name + "=VALUE or in the environment");
+      std::string message = "variable ";
+      message.append(name)
+          .append(" is not set: give it with --set ")
+          .append(name)
+          .append("=VALUE or in the environment");
+      return invalid(std::move(message));
     }
     if (value != nullptr && use == SubstitutionUse::kArgument &&
         value->find_first_of("'\"\\`$\n") != std::string::npos) {

@@ -13,8 +13,8 @@ constexpr size_t kLongestKey = 500;
 constexpr auto char_set(std::string_view chars) {
   std::array<bool, 256> set{};
   for (const char c : chars) set[static_cast<unsigned char>(c)] = true;
-  for (int c = '0'; c <= '9'; ++c) set[static_cast<size_t>(c)] = true;
-  for (int c = 'A'; c <= 'Z'; ++c) set[static_cast<size_t>(c)] = set[static_cast<size_t>(c - 'A' + 'a')] = true;
+  for (size_t c = '0'; c <= '9'; ++c) set[c] = true;
+  for (size_t c = 'A'; c <= 'Z'; ++c) set[c] = set[c + ('a' - 'A')] = true;
   return set;
 }
 constexpr auto kKeyChars = char_set("_-./");

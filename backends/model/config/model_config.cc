@@ -17,6 +17,9 @@ struct EnumName {
   Enum value;
   const char* name;
 };
+template <class Enum>
+EnumName(Enum, const char*) -> EnumName<Enum>;
+
 constexpr std::array kArithmetics = {EnumName{Arithmetic::kFp32, "fp32"}, EnumName{Arithmetic::kBf16, "bf16"}};
 constexpr std::array kPositions = {EnumName{Positions::kLearnedAbsolute, "learned_absolute"},
                                    EnumName{Positions::kRope, "rope"}, EnumName{Positions::kNone, "none"}};

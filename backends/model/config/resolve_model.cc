@@ -17,8 +17,9 @@ Status check_equal(const EffectiveArgs& args, const ArgRecord* checkpoint) {
     if (stored == checkpoint->end() || is_none(stored->second) || used == args.end()) continue;
     const std::string ours = to_text(used->second.value), theirs = to_text(stored->second);
     if (ours != theirs) {
-      return invalid(std::string(name) + " " + ours + " is given, but the checkpoint was written with " + theirs +
-                     ": give the checkpoint's value");
+      std::string message = name;
+      message.append(" ").append(ours).append(" is given, but the checkpoint was written with ").append(theirs);
+      return invalid(message.append(": give the checkpoint's value"));
     }
   }
   return {};

@@ -7,7 +7,6 @@ namespace assay::model {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 template <class T>
 ArgValue value_of(T content) {
