@@ -17,21 +17,26 @@ namespace {
 using backend::Cache;
 using model::ModelConfig;
 
+constexpr int64_t kParallelFrom = int64_t{1} << 19;  // multiply-adds: about 40 us of one core
+
 class CpuModel : public backend::Model {
  public:
-  CpuModel(const ModelConfig& config, const Kernels& kernels, std::unique_ptr<ThreadPool> pool, Weights weights)
+  CpuModel(const ModelConfig& config, const Kernels& kernels, std::unique_ptr<ThreadPool> pool, size_t parallel_from,
+           Weights weights, std::vector<std::string> notes)
       : config_(config),
         pool_(std::move(pool)),
-        executor_(kernels, *pool_),
+        executor_(kernels, *pool_, parallel_from),
         weights_(std::move(weights)),
         table_(config_),
         bf16_(config.arithmetic == model::Arithmetic::kBf16),
         moe_layers_(static_cast<size_t>(std::count(config.moe_layers.begin(), config.moe_layers.end(), true))),
-        device_("cpu " + std::string(kernels.name) + " x" + std::to_string(pool_->threads())) {}
+        device_("cpu " + std::string(kernels.name) + " x" + std::to_string(pool_->threads())),
+        notes_(std::move(notes)) {}
 
   const ModelConfig& config() const override { return config_; }
   uint64_t weight_bytes() const override { return weights_.bytes; }
   const std::string& device() const override { return device_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
 
   Result<std::unique_ptr<Cache>> make_cache(const assay_cache_spec& spec) override {
     auto cache = std::make_unique<CpuCache>();
@@ -137,6 +142,7 @@ class CpuModel : public backend::Model {
   bool bf16_;
   size_t moe_layers_;
   std::string device_;
+  std::vector<std::string> notes_;
   Workspace w_;
 };
 
@@ -144,7 +150,7 @@ class CpuModel : public backend::Model {
 
 Result<std::unique_ptr<backend::Model>> open_cpu(const ModelConfig& config, std::string_view checkpoint,
                                                  std::string_view options) {
-  constexpr std::string_view kKnown[] = {"isa", "threads"};
+  constexpr std::string_view kKnown[] = {"isa", "threads", "parallel_from"};
   Result<backend::Options> parsed = backend::Options::parse(options, kKnown);
   if (!parsed) return parsed.status();
   Result<std::string> isa = parsed->text("isa", "auto");
@@ -155,6 +161,11 @@ Result<std::unique_ptr<backend::Model>> open_cpu(const ModelConfig& config, std:
     return invalid("backend option 'threads': " + std::to_string(*threads) +
                    ", expected 1 .. 1024, or 0 for all cores");
   }
+  Result<int64_t> parallel_from = parsed->number("parallel_from", kParallelFrom);
+  if (!parallel_from) return parallel_from.status();
+  if (*parallel_from < 0) {
+    return invalid("backend option 'parallel_from': " + std::to_string(*parallel_from) + ", expected at least 0");
+  }
   Result<const Kernels*> kernels = select_kernels(*isa);
   if (!kernels) return kernels.status();
   Result<std::unique_ptr<model::Checkpoint>> opened = model::Checkpoint::open(std::string(checkpoint));
@@ -162,8 +173,9 @@ Result<std::unique_ptr<backend::Model>> open_cpu(const ModelConfig& config, std:
   auto pool = std::make_unique<ThreadPool>(*threads > 0 ? static_cast<int>(*threads) : available_cores());
   Result<Weights> weights = load_weights(**opened, config, *pool);
   if (!weights) return weights.status();
-  return std::unique_ptr<backend::Model>(
-      std::make_unique<CpuModel>(config, **kernels, std::move(pool), std::move(*weights)));
+  auto notes = backend::unused_note((*opened)->contents().path, weights->unused);
+  return std::unique_ptr<backend::Model>(std::make_unique<CpuModel>(
+      config, **kernels, std::move(pool), static_cast<size_t>(*parallel_from), std::move(*weights), std::move(notes)));
 }
 
 }  // namespace assay::cpu

@@ -175,6 +175,7 @@ Result<Weights> load_weights(const model::Checkpoint& checkpoint, const model::M
   if (!region) return region.status();
   weights.region = std::move(*region);
   weights.bytes = loader.bytes;
+  weights.unused = map->unused;
   loader.walk(*map, weights, weights.region.data());
   if (Status status = loader.read(pool); !status.ok()) return status;
   return weights;

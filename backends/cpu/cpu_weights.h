@@ -52,6 +52,7 @@ struct Weights {
   std::vector<Layer> layers;
   NormWeights final_norm;
   Matrix output;
+  std::vector<std::string> unused;  // keys of the checkpoint
 };
 
 // Matrices are kept as bf16 in bf16 arithmetic, else as they are stored; vectors as fp32 (rounded to bf16 in bf16

@@ -23,7 +23,9 @@ inline Range part_of(size_t count, size_t grain, size_t part, size_t parts) {
 
 class Executor {
  public:
-  Executor(const Kernels& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
+  // Operators of fewer than `parallel_from` multiply-adds stay on the calling thread.
+  Executor(const Kernels& kernels, ThreadPool& pool, size_t parallel_from)
+      : kernels_(kernels), pool_(pool), parallel_from_(parallel_from) {}
 
   const Kernels& kernels() const { return kernels_; }
   size_t threads() const { return static_cast<size_t>(pool_.threads()); }
@@ -31,7 +33,7 @@ class Executor {
   // body(part, parts), once for each part; one part when there is little to do. work: multiply-adds, roughly.
   template <class Body>
   void parts(size_t work, const Body& body) {
-    if (work < kSmall || pool_.threads() == 1) {
+    if (work < parallel_from_ || pool_.threads() == 1) {
       body(size_t{0}, size_t{1});
     } else {
       const size_t count = threads();
@@ -72,10 +74,9 @@ class Executor {
   static constexpr size_t kGrain = 8;  // rows
 
  private:
-  static constexpr size_t kSmall = size_t{1} << 17;  // about 10 us of one core
-
   const Kernels& kernels_;
   ThreadPool& pool_;
+  size_t parallel_from_;
 };
 
 }  // namespace assay::cpu

@@ -8,6 +8,8 @@
 
 namespace {
 
+const assay_host* host_of_plugin = nullptr;  // set once, by the first query
+
 int32_t describe(assay_backend_info* info, assay_error*) {
   static const std::string kDevice = [] {
     const auto kernels = assay::cpu::select_kernels("auto");
@@ -19,7 +21,7 @@ int32_t describe(assay_backend_info* info, assay_error*) {
 }
 
 int32_t open(const assay_model_source* source, void** model, assay_error* error) {
-  return assay::backend::open_model(assay::cpu::open_cpu, source, model, error);
+  return assay::backend::open_model(assay::cpu::open_cpu, host_of_plugin, source, model, error);
 }
 
 constexpr assay_backend_table kTable = {sizeof(assay_backend_table),
@@ -46,12 +48,15 @@ constexpr assay_plugin kPlugin = {
     "0.1.0",
     "All models on the processor, AVX-512, AVX2 or plain, equal to the reference bit for bit",
     R"({"type":"object","properties":{"isa":{"enum":["auto","avx512","avx2","scalar"]},)"
-    R"("threads":{"type":"integer","minimum":0,"maximum":1024}},)"
+    R"("threads":{"type":"integer","minimum":0,"maximum":1024},)"
+    R"("parallel_from":{"type":"integer","minimum":0}},)"
     R"("additionalProperties":false})",
     &kTable};
 
 }  // namespace
 
-ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, uint32_t, const assay_host*) {
-  return abi_major == ASSAY_ABI_MAJOR ? &kPlugin : nullptr;
+ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, uint32_t, const assay_host* host) {
+  if (abi_major != ASSAY_ABI_MAJOR) return nullptr;
+  host_of_plugin = host;
+  return &kPlugin;
 }

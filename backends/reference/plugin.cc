@@ -4,6 +4,8 @@
 
 namespace {
 
+const assay_host* host_of_plugin = nullptr;  // set once, by the first query
+
 int32_t describe(assay_backend_info* info, assay_error*) {
   info->usable = 1;
   info->device = assay::sdk::view("reference, one thread");
@@ -11,7 +13,7 @@ int32_t describe(assay_backend_info* info, assay_error*) {
 }
 
 int32_t open(const assay_model_source* source, void** model, assay_error* error) {
-  return assay::backend::open_model(assay::reference::open_reference, source, model, error);
+  return assay::backend::open_model(assay::reference::open_reference, host_of_plugin, source, model, error);
 }
 
 constexpr assay_backend_table kTable = {sizeof(assay_backend_table),
@@ -41,6 +43,8 @@ constexpr assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
 
 }  // namespace
 
-ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, uint32_t, const assay_host*) {
-  return abi_major == ASSAY_ABI_MAJOR ? &kPlugin : nullptr;
+ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, uint32_t, const assay_host* host) {
+  if (abi_major != ASSAY_ABI_MAJOR) return nullptr;
+  host_of_plugin = host;
+  return &kPlugin;
 }

@@ -31,8 +31,11 @@ struct Place {
 
 class ReferenceModel : public backend::Model {
  public:
-  ReferenceModel(const ModelConfig& config, Weights weights)
-      : config_(config), weights_(std::move(weights)), bf16_(config.arithmetic == model::Arithmetic::kBf16) {
+  ReferenceModel(const ModelConfig& config, Weights weights, std::vector<std::string> notes)
+      : config_(config),
+        weights_(std::move(weights)),
+        notes_(std::move(notes)),
+        bf16_(config.arithmetic == model::Arithmetic::kBf16) {
     const auto rotated = static_cast<size_t>(config.kv_channels * config.rotary_percent);
     if (config.positions == model::Positions::kRope) {
       frequencies_ = arithmetic::inverse_frequencies(config.rotary_base, rotated);
@@ -42,6 +45,7 @@ class ReferenceModel : public backend::Model {
   const ModelConfig& config() const override { return config_; }
   uint64_t weight_bytes() const override { return weights_.bytes; }
   const std::string& device() const override { return device_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
 
   Result<std::unique_ptr<Cache>> make_cache(const assay_cache_spec& spec) override {
     auto cache = std::make_unique<ReferenceCache>();
@@ -205,6 +209,7 @@ class ReferenceModel : public backend::Model {
 
   ModelConfig config_;
   Weights weights_;
+  std::vector<std::string> notes_;
   bool bf16_;
   std::vector<float> frequencies_;  // RoPE: (rotated / 2)
   std::string device_ = "reference, one thread";
@@ -220,7 +225,9 @@ Result<std::unique_ptr<backend::Model>> open_reference(const ModelConfig& config
   if (!opened) return opened.status();
   Result<Weights> weights = load_weights(**opened, config);
   if (!weights) return weights.status();
-  return std::unique_ptr<backend::Model>(std::make_unique<ReferenceModel>(config, std::move(*weights)));
+  auto notes = backend::unused_note((*opened)->contents().path, weights->unused);
+  return std::unique_ptr<backend::Model>(
+      std::make_unique<ReferenceModel>(config, std::move(*weights), std::move(notes)));
 }
 
 }  // namespace assay::reference

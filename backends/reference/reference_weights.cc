@@ -82,6 +82,7 @@ Result<Weights> load_weights(const model::Checkpoint& checkpoint, const model::M
   weights.final_norm = loader.norm(map->final_norm);
   weights.output = loader.linear({map->output, {}});
   weights.bytes = loader.bytes;
+  weights.unused = map->unused;
   if (!loader.status.ok()) return loader.status;
   return weights;
 }

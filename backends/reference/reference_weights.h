@@ -39,8 +39,9 @@ struct Weights {
   std::vector<float> position_embeddings;  // (max_position_embeddings, hidden) or empty
   std::vector<Layer> layers;
   NormWeights final_norm;
-  Linear output;       // (vocab, hidden)
-  uint64_t bytes = 0;  // of all of the above
+  Linear output;                    // (vocab, hidden)
+  uint64_t bytes = 0;               // of all of the above
+  std::vector<std::string> unused;  // keys of the checkpoint
 };
 
 Result<Weights> load_weights(const model::Checkpoint& checkpoint, const model::ModelConfig& config);

@@ -9,7 +9,7 @@ namespace assay::cpu {
 
 inline constexpr size_t kDotBlock = 256;
 inline constexpr size_t kTokenBlock = 64;  // tokens whose inputs stay in the second-level cache
-inline constexpr size_t kPrefetchBytes = 1024;
+inline constexpr size_t kBlocksAhead = 2;  // what a single vector prefetches, in the order in which it will be read
 
 template <class V, class W, int R, int T>
 struct Tile {
@@ -32,6 +32,15 @@ struct Tile {
     }
   }
 
+  static constexpr size_t kLine = 64 / sizeof(Stored);  // columns of a cache line
+
+  // The columns that are read kBlocksAhead blocks after `block`: of these rows, else of the next R.
+  [[gnu::always_inline]] static inline const Stored* block_ahead(const Stored* w, size_t cols, size_t block) {
+    const size_t next = block + kBlocksAhead * kDotBlock;
+    const size_t padded = (cols + kDotBlock - 1) / kDotBlock * kDotBlock;
+    return next < padded ? w + next : w + static_cast<size_t>(R) * cols + (next - padded);
+  }
+
   static void run(const Stored* w, size_t cols, const float* const* x, float* const* y, size_t place) {
     F totals[R][T];
 #pragma GCC unroll 8
@@ -44,15 +53,19 @@ struct Tile {
       F lanes[R][T];
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        if (T == 1) {  // a row's next block; its lines are adjacent, the hardware follows
-          const auto* next = reinterpret_cast<const char*>(w + static_cast<size_t>(r) * cols + block);
-          V::prefetch(next + kPrefetchBytes);
-          V::prefetch(next + kPrefetchBytes + 64);
-        }
 #pragma GCC unroll 8
         for (int t = 0; t < T; ++t) lanes[r][t] = V::set(0.0f);
       }
       size_t k = block;
+      if (T == 1) {
+        const Stored* ahead = block_ahead(w, cols, block);
+        for (; k + kLine <= end; k += kLine) {
+#pragma GCC unroll 8
+          for (int r = 0; r < R; ++r) V::prefetch(ahead + static_cast<size_t>(r) * cols + (k - block));
+          step<true>(w, cols, x, k, 16, lanes);
+          if (kLine > 16) step<true>(w, cols, x, k + 16, 16, lanes);
+        }
+      }
       for (; k + 16 <= end; k += 16) step<true>(w, cols, x, k, 16, lanes);
       if (k < end) step<false>(w, cols, x, k, end - k, lanes);
 #pragma GCC unroll 8

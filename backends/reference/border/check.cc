@@ -62,6 +62,14 @@ Status check_blocks(size_t index, const assay_run& run, const Cache& cache, std:
 
 }  // namespace
 
+std::vector<std::string> unused_note(const std::string& checkpoint, const std::vector<std::string>& unused) {
+  if (unused.empty()) return {};
+  constexpr size_t kNamed = 5;
+  std::string line = checkpoint + ": " + std::to_string(unused.size()) + " tensors are not used by this model: ";
+  for (size_t i = 0; i < unused.size() && i < kNamed; ++i) line += (i == 0 ? "" : ", ") + unused[i];
+  return {line + (unused.size() > kNamed ? ", ..." : "")};
+}
+
 Status check_runs(const model::ModelConfig& config, const Cache& cache, std::span<const assay_run> runs) {
   std::set<int32_t> written;
   for (size_t i = 0; i < runs.size(); ++i) {

@@ -27,12 +27,16 @@ class Model {
   virtual ~Model() = default;
   virtual const model::ModelConfig& config() const = 0;
   virtual uint64_t weight_bytes() const = 0;
-  virtual const std::string& device() const = 0;  // human-readable
+  virtual const std::string& device() const = 0;              // human-readable
+  virtual const std::vector<std::string>& notes() const = 0;  // of loading, one line each: worth a warning
   // Fails with kExhausted when memory cannot be had (needed and free bytes are named).
   virtual Result<std::unique_ptr<Cache>> make_cache(const assay_cache_spec& spec) = 0;
   // `runs` passed check_runs and all have ids. Outputs are written on return.
   virtual Status forward(Cache& cache, std::span<const assay_run> runs) = 0;
 };
+
+// One line about tensors of the checkpoint that the model does not use; no line when there are none.
+std::vector<std::string> unused_note(const std::string& checkpoint, const std::vector<std::string>& unused);
 
 // Checks one batch against the contract of assay_run: kInvalid with the run's index, kExhausted for a sequence longer
 // than the positions allow. Runs without ids are checked as if they had one valid id.

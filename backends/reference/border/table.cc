@@ -47,13 +47,17 @@ Status run_batch(OpenedModel& opened, Cache& cache, const assay_forward& request
 
 }  // namespace
 
-int32_t open_model(OpenFunction open, const assay_model_source* source, void** model, assay_error* error) {
+int32_t open_model(OpenFunction open, const assay_host* host, const assay_model_source* source, void** model,
+                   assay_error* error) {
   return sdk::guarded(error, [&]() -> Status {
     Result<model::ModelConfig> config = model::parse_model_config(std::string(sdk::text(source->config_json)));
     if (!config) return config.status().with("model config");
     if (Status status = model::validate(*config); !status.ok()) return status.with("model config");
     Result<std::unique_ptr<Model>> opened = open(*config, sdk::text(source->checkpoint), sdk::text(source->options));
     if (!opened) return opened.status();
+    for (const std::string& note : (*opened)->notes()) {
+      if (host != nullptr) host->log(host->context, ASSAY_LOG_WARN, sdk::view(note));
+    }
     *model = new OpenedModel{std::move(*opened), 0, {}};
     return {};
   });

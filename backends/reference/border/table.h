@@ -15,8 +15,10 @@ namespace assay::backend {
 using OpenFunction = Result<std::unique_ptr<Model>> (*)(const model::ModelConfig& config, std::string_view checkpoint,
                                                         std::string_view options);
 
-// Parses and validates source->config_json and opens. The handle it writes is what the functions below take.
-int32_t open_model(OpenFunction open, const assay_model_source* source, void** model, assay_error* error);
+// Parses and validates source->config_json and opens; notes go to the host's log (null: nowhere). The handle it writes
+// is what the functions below take.
+int32_t open_model(OpenFunction open, const assay_host* host, const assay_model_source* source, void** model,
+                   assay_error* error);
 
 int32_t model_info(void* model, assay_model_info* info, assay_error* error);
 int32_t make_cache(void* model, const assay_cache_spec* spec, void** cache, assay_error* error);
