@@ -39,8 +39,9 @@ class EngineBorder {
  public:
   // `table` of the descriptor. set_host is called by assay_plugin_query, before anything else.
   static const assay_engine_table* table() {
-    static const assay_engine_table kTable = {sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close};
-    return &kTable;
+    static const assay_engine_table functions = {
+        sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close};
+    return &functions;
   }
   static void set_host(const assay_host* host) { host_pointer() = host; }
 

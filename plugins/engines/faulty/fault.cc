@@ -39,12 +39,13 @@ std::optional<Fault> parse_fault(std::string_view name) {
 }
 
 const std::vector<Fault>& all_faults() {
-  static const std::vector<Fault> kAll = [] {
-    std::vector<Fault> all;
-    for (const auto& [fault, name] : kNames) all.push_back(fault);
-    return all;
+  static const std::vector<Fault> all = [] {
+    std::vector<Fault> faults;
+    faults.reserve(kNames.size());
+    for (const auto& [fault, name] : kNames) faults.push_back(fault);
+    return faults;
   }();
-  return kAll;
+  return all;
 }
 
 }  // namespace assay::engines

@@ -64,13 +64,13 @@ void harm_process(Fault fault) {
 }  // namespace
 
 const std::string& faulty_options_schema() {
-  static const std::string kSchema = [] {
+  static const std::string text = [] {
     Json schema = Json::parse(kStaticOptionsSchema);
     for (const Fault fault : all_faults()) schema["properties"]["fault"]["enum"].push_back(to_string(fault));
     schema["required"] = {"fault"};
     return schema.dump();
   }();
-  return kSchema;
+  return text;
 }
 
 Result<std::unique_ptr<FaultyEngine>> FaultyEngine::open(const assay_engine_config& config, const Host& host) {

@@ -31,7 +31,7 @@ Result<std::unique_ptr<ReplayEngine>> ReplayEngine::open(const assay_engine_conf
   if (path.empty()) return invalid("options of engine replay: recorded is not set; give the path of a results file");
   Result<ResultSet> recorded = read_results(path);
   if (!recorded) return recorded.status();
-  for (const std::string& note : recorded->notes) host.log(ASSAY_LOG_INFO, path + ": " + note);
+  for (const std::string& note : recorded->notes) host.log(ASSAY_LOG_INFO, recorded->path + ": " + note);
   return std::unique_ptr<ReplayEngine>(new ReplayEngine(*std::move(recorded), std::move(ids), host));
 }
 

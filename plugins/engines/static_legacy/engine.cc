@@ -52,7 +52,7 @@ Status StaticEngine::step(std::vector<EngineEvent>* events) {
   }
   if (!batch_ && !queue_.empty()) start_batch(events);
   if (batch_) {
-    const Status status = batch_->step(device_.get(), host_, events);
+    Status status = batch_->step(device_.get(), host_, events);
     if (breaks_engine(status)) return status;
     if (!status.ok()) {
       fail_batch(status, events);

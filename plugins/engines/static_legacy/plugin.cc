@@ -8,7 +8,7 @@ ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, u
   using assay::engines::StaticEngine;
   if (abi_major != ASSAY_ABI_MAJOR) return nullptr;
   EngineBorder<StaticEngine>::set_host(host);
-  static const assay_plugin kPlugin = {
+  static const assay_plugin descriptor = {
       ASSAY_PLUGIN_MAGIC,
       sizeof(assay_plugin),
       ASSAY_ABI_MAJOR,
@@ -22,5 +22,5 @@ ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, u
       assay::engines::kStaticOptionsSchema,
       EngineBorder<StaticEngine>::table(),
   };
-  return &kPlugin;
+  return &descriptor;
 }

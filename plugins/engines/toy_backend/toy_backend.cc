@@ -211,6 +211,7 @@ std::vector<uint16_t> toy_routing(const ToyModel& model, std::span<const int32_t
   for (int32_t layer = 0; layer < model.moe_layers; ++layer) {
     const uint64_t first = mix(hash_of(sequence), static_cast<uint64_t>(layer)) % kExperts;
     std::vector<uint16_t> experts;
+    experts.reserve(static_cast<size_t>(model.moe_topk));
     for (int32_t k = 0; k < model.moe_topk; ++k) {
       experts.push_back(static_cast<uint16_t>((first + static_cast<uint64_t>(k)) % kExperts));
     }
