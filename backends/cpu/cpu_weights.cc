@@ -51,7 +51,7 @@ class Loader {
     std::atomic<size_t> next = 0;
     std::mutex mutex;
     Status status;
-    pool.split(static_cast<size_t>(pool.threads()), 1, [&](size_t, size_t, size_t) {
+    pool.run(static_cast<size_t>(pool.threads()), [&](size_t) {
       for (size_t i = next.fetch_add(1); i < jobs_.size(); i = next.fetch_add(1)) {
         const Status done = run(jobs_[i]);
         if (done.ok()) continue;

@@ -29,6 +29,8 @@ class Executor {
 
   const Kernels& kernels() const { return kernels_; }
   size_t threads() const { return static_cast<size_t>(pool_.threads()); }
+  // Several parts a thread, so that a thread that was held up keeps the others waiting for less.
+  size_t most_parts() const { return threads() == 1 ? 1 : 4 * threads(); }
 
   // body(part, parts), once for each part; one part when there is little to do. work: multiply-adds, roughly.
   template <class Body>
@@ -36,8 +38,8 @@ class Executor {
     if (work < parallel_from_ || pool_.threads() == 1) {
       body(size_t{0}, size_t{1});
     } else {
-      const size_t count = threads();
-      pool_.split(count, 1, [&](size_t part, size_t, size_t) { body(part, count); });
+      const size_t count = most_parts();
+      pool_.run(count, [&](size_t part) { body(part, count); });
     }
   }
 

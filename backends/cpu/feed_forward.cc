@@ -45,7 +45,7 @@ class FeedForward {
     place_inner();
     size_t work = 0;
     for (const Item& item : items_) work += item.width() * hidden_ * item.tokens.size();
-    w_.thread_scratch.resize(executor_.threads() * 2 * tokens_ * kStrip);
+    w_.part_scratch.resize(executor_.most_parts() * 2 * tokens_ * kStrip);
     executor_.parts(work, [&](size_t part, size_t parts) { into(part, parts); });
     executor_.parts(work, [&](size_t part, size_t parts) { out_of(part, parts, mixture); });
   }
@@ -122,10 +122,10 @@ class FeedForward {
     w_.totals.resize(tokens_, hidden_);
   }
 
-  // Addresses of `count` scratch vectors of kStrip floats; half 0 or 1 of the thread's scratch.
+  // Addresses of `count` scratch vectors of kStrip floats; half 0 or 1 of the part's scratch.
   std::vector<float*> strips(size_t part, size_t half, size_t count) const {
     std::vector<float*> rows(count);
-    for (size_t i = 0; i < count; ++i) rows[i] = &w_.thread_scratch[((part * 2 + half) * tokens_ + i) * kStrip];
+    for (size_t i = 0; i < count; ++i) rows[i] = &w_.part_scratch[((part * 2 + half) * tokens_ + i) * kStrip];
     return rows;
   }
 

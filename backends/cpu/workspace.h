@@ -34,20 +34,20 @@ class Rows {
 };
 
 struct Workspace {
-  std::vector<Token> tokens;          // of this slice
-  Rows x;                             // (tokens, hidden) residual
-  Rows normed;                        // (tokens, hidden) operator input
-  Rows qkv;                           // (tokens, (heads + 2 groups) * channels)
-  Rows attended;                      // (tokens, heads * channels)
-  Rows projected;                     // (tokens, hidden)
-  Rows router_logits;                 // (tokens, experts)
-  Rows inner;                         // (tokens * (topk + 1), width of a feed-forward)
-  Rows totals;                        // (tokens, hidden) sum of the experts
-  Rows gates;                         // (tokens, 1) of the shared expert
-  std::vector<float> thread_scratch;  // (threads, 2 * tokens * kStrip)
-  std::vector<float> splits;          // partial results of attention
-  std::vector<uint16_t> experts;      // (tokens, topk), ascending
-  std::vector<float> factors;         // (tokens, topk)
+  std::vector<Token> tokens;        // of this slice
+  Rows x;                           // (tokens, hidden) residual
+  Rows normed;                      // (tokens, hidden) operator input
+  Rows qkv;                         // (tokens, (heads + 2 groups) * channels)
+  Rows attended;                    // (tokens, heads * channels)
+  Rows projected;                   // (tokens, hidden)
+  Rows router_logits;               // (tokens, experts)
+  Rows inner;                       // (tokens * (topk + 1), width of a feed-forward)
+  Rows totals;                      // (tokens, hidden) sum of the experts
+  Rows gates;                       // (tokens, 1) of the shared expert
+  std::vector<float> part_scratch;  // (parts, 2 * tokens * kStrip)
+  std::vector<float> splits;        // partial results of attention
+  std::vector<uint16_t> experts;    // (tokens, topk), ascending
+  std::vector<float> factors;       // (tokens, topk)
 };
 
 inline constexpr size_t kSlice = 256;  // tokens of one pass through the layers

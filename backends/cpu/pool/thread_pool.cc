@@ -35,7 +35,7 @@ int available_cores() {
 }
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -45,23 +45,46 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run_all(Task task, const void* context) {
-  if (!workers_.empty()) {
-    task_ = task;
-    context_ = context;
-    left_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
-    round_.notify_all();
+void ThreadPool::run_all(Task task, const void* context, size_t parts) {
+  if (workers_.empty() || parts < 2) {
+    for (size_t part = 0; part < parts; ++part) task(context, part);
+    return;
   }
-  task(context, 0);
+  const uint32_t round = round_.load(std::memory_order_relaxed) + 1;
+  task_ = task;
+  context_ = context;
+  finished_.store(0, std::memory_order_relaxed);
+  ticket_.store(uint64_t{round} << 32 | uint64_t{parts} << 16, std::memory_order_release);
+  round_.store(round, std::memory_order_release);
+  round_.notify_all();
+  take_parts(round);
+  const auto wanted = static_cast<uint32_t>(parts);
   while (true) {
-    const uint32_t left = left_.load(std::memory_order_acquire);
-    if (left == 0) return;
-    if (!spin([&] { return left_.load(std::memory_order_acquire) == 0; })) left_.wait(left, std::memory_order_acquire);
+    const uint32_t finished = finished_.load(std::memory_order_acquire);
+    if (finished == wanted) return;
+    if (!spin([&] { return finished_.load(std::memory_order_acquire) == wanted; })) {
+      finished_.wait(finished, std::memory_order_acquire);
+    }
   }
 }
 
-void ThreadPool::work(size_t thread) {
+// Takes parts of `round` until none is left. A taken part keeps the round open, so task_ and context_ are its own.
+void ThreadPool::take_parts(uint64_t round) {
+  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  while (true) {
+    const uint64_t parts = ticket >> 16 & 0xffff;
+    const uint64_t part = ticket & 0xffff;
+    if (ticket >> 32 != round || part == parts) return;
+    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      continue;
+    }
+    task_(context_, part);
+    if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) finished_.notify_one();
+    ticket = ticket_.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::work() {
   uint32_t seen = 0;
   while (true) {
     while (!spin([&] { return round_.load(std::memory_order_acquire) != seen; })) {
@@ -69,8 +92,7 @@ void ThreadPool::work(size_t thread) {
     }
     seen = round_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    task_(context_, thread);
-    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
+    take_parts(seen);
   }
 }
 

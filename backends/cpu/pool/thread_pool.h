@@ -23,46 +23,27 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Cuts [0, count) into one contiguous range a thread, at multiples of `grain` and from `count` and the number of
-  // threads alone, and calls body(begin, end, thread) for each that is not empty. Returns when all are done.
+  // Calls body(part) once for every part below `parts` (at most 65535) and returns when all are done. Which thread
+  // takes a part is left open: a worker that comes late finds nothing left and keeps nobody waiting. So what a part
+  // does must depend on its number alone.
   template <class Body>
-  void split(size_t count, size_t grain, const Body& body) {
-    const auto range = [&](size_t thread) {
-      const size_t units = (count + grain - 1) / grain;
-      const size_t end = units * thread / static_cast<size_t>(threads()) * grain;
-      return end < count ? end : count;
-    };
-    run(
-        [](const void* context, size_t thread) {
-          const auto& call = *static_cast<const Call<Body, decltype(range)>*>(context);
-          const size_t begin = call.range(thread);
-          const size_t end = call.range(thread + 1);
-          if (begin < end) call.body(begin, end, thread);
-        },
-        Call<Body, decltype(range)>{body, range});
+  void run(size_t parts, const Body& body) {
+    run_all([](const void* context, size_t part) { (*static_cast<const Body*>(context))(part); }, &body, parts);
   }
 
  private:
-  using Task = void (*)(const void* context, size_t thread);
+  using Task = void (*)(const void* context, size_t part);
 
-  template <class Body, class Range>
-  struct Call {
-    const Body& body;
-    const Range& range;
-  };
-
-  template <class Context>
-  void run(Task task, const Context& context) {
-    run_all(task, &context);
-  }
-  void run_all(Task task, const void* context);
-  void work(size_t thread);
+  void run_all(Task task, const void* context, size_t parts);
+  void take_parts(uint64_t round);
+  void work();
 
   std::vector<std::thread> workers_;
-  Task task_ = nullptr;
-  const void* context_ = nullptr;
-  alignas(64) std::atomic<uint32_t> round_ = 0;  // bumped for every task
-  alignas(64) std::atomic<uint32_t> left_ = 0;   // workers that still run the task
+  Task task_ = nullptr;            // of the round; unchanged while a part of it is taken and not finished
+  const void* context_ = nullptr;  // same
+  alignas(64) std::atomic<uint64_t> ticket_ = 0;    // round << 32 | parts << 16 | parts taken
+  alignas(64) std::atomic<uint32_t> finished_ = 0;  // parts of this round
+  alignas(64) std::atomic<uint32_t> round_ = 0;     // what sleeping workers watch
   std::atomic<bool> stop_ = false;
 };
 

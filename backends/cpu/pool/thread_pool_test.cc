@@ -3,39 +3,36 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <mutex>
 #include <vector>
 
 namespace assay::cpu {
 namespace {
 
-TEST(ThreadPool, EveryElementIsVisitedOnceAtAnyNumberOfThreads) {
+TEST(ThreadPool, EveryPartRunsOnceAtAnyNumberOfThreads) {
   for (const int threads : {1, 2, 3, 7}) {
     ThreadPool pool(threads);
-    for (const size_t count : {0u, 1u, 2u, 5u, 64u, 1000u}) {
-      std::vector<int> visits(count, 0);
-      pool.split(count, 4, [&](size_t begin, size_t end, size_t) {
-        for (size_t i = begin; i < end; ++i) ++visits[i];
-      });
-      EXPECT_EQ(visits, std::vector<int>(count, 1)) << threads << " threads";
+    for (const size_t parts : {0u, 1u, 2u, 5u, 64u, 1000u}) {
+      std::vector<int> visits(parts, 0);
+      pool.run(parts, [&](size_t part) { ++visits[part]; });
+      EXPECT_EQ(visits, std::vector<int>(parts, 1)) << threads << " threads";
     }
   }
 }
 
-TEST(ThreadPool, RangesBeginAtMultiplesOfTheGrain) {
+TEST(ThreadPool, ManyShortRoundsNeverMixTheirParts) {
   ThreadPool pool(3);
-  std::mutex mutex;
-  pool.split(50, 8, [&](size_t begin, size_t, size_t) {
-    const std::scoped_lock lock(mutex);
-    EXPECT_EQ(begin % 8, 0u);
-  });
+  for (size_t round = 0; round < 20000; ++round) {
+    size_t results[7] = {};
+    pool.run(7, [&](size_t part) { results[part] = round * 7 + part; });
+    for (size_t part = 0; part < 7; ++part) ASSERT_EQ(results[part], round * 7 + part);
+  }
 }
 
 TEST(ThreadPool, WorksAfterASleep) {
   ThreadPool pool(4);
   std::atomic<int> total = 0;
   for (int i = 0; i < 20; ++i) {
-    pool.split(4, 1, [&](size_t begin, size_t end, size_t) { total += static_cast<int>(end - begin); });
+    pool.run(4, [&](size_t) { ++total; });
     if (i % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   EXPECT_EQ(total, 80);
