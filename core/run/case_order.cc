@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "assay/golden.h"
 #include "backends/model/checkpoint/checkpoint.h"
 #include "backends/model/config/resolve_model.h"
 #include "core/discover/arguments.h"
 #include "core/discover/input_path.h"
+#include "core/run/backend_choice.h"
 
 namespace assay::run {
 namespace {
@@ -30,9 +32,10 @@ Json tokenizer_json(const model::TokenizerSpec& spec) {
   return json;
 }
 
-// The options that this engine knows (its schema names them), from what the case says.
+// The options that this engine knows (its schema names them), from what the case says; `extra` (a JSON object or
+// empty) goes over them.
 std::string engine_options(const plugin::Plugin& engine, const discover::EngineOptions& options,
-                           const std::string& recorded) {
+                           const std::string& extra) {
   const Json schema = Json::parse(engine.options_schema, nullptr, false);
   const Json known = schema.is_object() ? schema.value("properties", Json::object()) : Json::object();
   Json json = Json::object();
@@ -41,7 +44,7 @@ std::string engine_options(const plugin::Plugin& engine, const discover::EngineO
   };
   add("max_requests", options.max_requests);
   add("max_sequence_length", options.max_sequence_length);
-  if (!recorded.empty()) add("recorded", recorded);
+  if (!extra.empty()) json.update(Json::parse(extra));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -73,12 +76,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   Result<discover::ParsedArguments> arguments = discover::read_arguments(test, variables_);
   if (!arguments) return arguments.status();
   const bool needs_model = engine.can(ASSAY_CAP_NEEDS_BACKEND);
-  Result<discover::EngineOptions> options = resolve(test, arguments->record, needs_model, &prepared);
-  if (!options) return options.status();
   CaseOrder& order = prepared.order;
-  Result<std::vector<std::string>> prompts = discover::load_prompts(*options, test.dir);
-  if (!prompts) return prompts.status();
-  order.prompts = *std::move(prompts);
   order.dir = test.dir;
   if (test.metrics) order.metrics = *test.metrics;
   order.tolerances = test.assay.tolerance;
@@ -88,22 +86,28 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
     if (!found) return found.status().with("ASSAY.known_completion");
     order.known_sources.push_back(*std::move(found));
   }
+  order.routing = std::count(order.metrics.begin(), order.metrics.end(), "routing_indices") > 0;
+  if (engine.can(ASSAY_CAP_RECORDED)) {
+    Result<std::string> recorded = find_recorded(test, id);
+    if (!recorded) return recorded.status();
+    order.recorded = *std::move(recorded);
+    prepared.cost = 1;
+    return prepared;
+  }
+  Result<discover::EngineOptions> options = resolve(test, arguments->record, needs_model, &prepared);
+  if (!options) return options.status();
+  Result<std::vector<std::string>> prompts = discover::load_prompts(*options, test.dir);
+  if (!prompts) return prompts.status();
+  order.prompts = *std::move(prompts);
   order.first_id = options->first_request_id;
   order.max_new_tokens = options->tokens_to_generate;
   order.top_n = options->top_n_logprobs;
   order.logprobs = options->return_log_probs;
-  order.routing = std::count(order.metrics.begin(), order.metrics.end(), "routing_indices") > 0;
   order.temperature = options->temperature;
   order.top_k = options->top_k;
   order.top_p = options->top_p;
   order.seed = static_cast<uint64_t>(options->seed);
-  std::string recorded;
-  if (engine.can(ASSAY_CAP_RECORDED)) {
-    Result<std::string> found = find_recorded(test, id);
-    if (!found) return found.status();
-    recorded = *std::move(found);
-  }
-  order.engine_options = engine_options(engine, *options, recorded);
+  order.engine_options = engine_options(engine, *options, options_.engine_options);
   if (options->output_path != (folder / "actual.json").string()) order.output_path = options->output_path;
   prepared.cost *= static_cast<double>(order.prompts.size()) * (1 + order.max_new_tokens);
   return prepared;
@@ -113,6 +117,9 @@ Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std:
   std::vector<fs::path> places;
   if (options_.recorded.empty()) {
     places = {fs::path(test.dir) / "recorded.json"};
+    const Result<GoldenChoice> golden = resolve_golden(
+        test.dir, options_.environment_name, options_.platform.empty() ? default_platform("") : options_.platform);
+    if (golden) places.emplace_back(golden->path);
   } else if (fs::is_regular_file(options_.recorded)) {
     places = {options_.recorded};
   } else {

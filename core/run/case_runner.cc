@@ -56,6 +56,20 @@ void note_difference(const CaseVerdict& verdict, CaseSummary* summary) {
   }
 }
 
+// For an engine that replays: asks for every request of the recorded file, by the ids that the file has.
+Result<CaseOrder> with_recorded_requests(CaseOrder order) {
+  if (order.recorded.empty()) return order;
+  const Result<ResultSet> recorded = read_results(order.recorded);
+  if (!recorded) return recorded.status();
+  for (const RequestRecord& record : recorded->requests) {
+    order.prompts.push_back(record.prompt.value_or(""));
+    order.request_ids.push_back(record.id);
+  }
+  const Json options = {{"recorded", order.recorded}, {"ids", order.request_ids}};
+  order.engine_options = options.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return order;
+}
+
 }  // namespace
 
 struct CaseRunner::Files {
@@ -122,8 +136,14 @@ void CaseRunner::run(const CaseOrder& order) {
   emit_(finished);
 }
 
-CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& order, const Files& files) {
+CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files& files) {
   Judged judged;
+  Result<CaseOrder> filled = with_recorded_requests(given);
+  if (!filled) {
+    judged.verdict = {Verdict::kInvalid, filled.status().message(), "", {}};
+    return judged;
+  }
+  const CaseOrder& order = *filled;
   judged.summary.requests = order.prompts.size();
   const EngineInput input{.engine = &engine_,
                           .backend = model_.backend(),

@@ -58,7 +58,7 @@ class Session {
   void submit_all(void* engine) {
     for (size_t i = 0; i < order_.prompts.size(); ++i) {
       auto request = sdk::sized<assay_request>();
-      request.id = order_.first_id + i;
+      request.id = order_.request_ids.empty() ? order_.first_id + i : i;
       if (order_.logprobs) request.want |= ASSAY_WANT_LOGPROBS;
       if (order_.routing) request.want |= ASSAY_WANT_ROUTING;
       request.text = sdk::view(order_.prompts[i]);
@@ -115,7 +115,7 @@ class Session {
       return fail(event.id, static_cast<StatusCode>(event.code), message.empty() ? "no message" : message);
     }
     const assay_result& result = *event.result;
-    Result<RequestRecord> record = record_of(result, std::to_string(event.id));
+    Result<RequestRecord> record = record_of(result, name_of(event.id));
     if (!record) return fail(event.id, record.status().code(), record.status().message());
     if (result_.first_token_seconds == 0) result_.first_token_seconds = since(begin_);
     result_.prompt_tokens += result.prompt_ids.size;
@@ -125,11 +125,16 @@ class Session {
     batch->prefill_seconds = std::max(batch->prefill_seconds, result.prefill_seconds);
     batch->decode_seconds = std::max(batch->decode_seconds, result.decode_seconds);
     result_.records.push_back(*std::move(record));
-    if (listener_.finished) listener_.finished(std::to_string(event.id), result.tokens.size, since(begin_));
+    if (listener_.finished) listener_.finished(name_of(event.id), result.tokens.size, since(begin_));
+  }
+
+  // The request's id in results.
+  std::string name_of(uint64_t id) const {
+    return order_.request_ids.empty() ? std::to_string(id) : order_.request_ids.at(id);
   }
 
   void fail(uint64_t id, StatusCode code, const std::string& message) {
-    result_.failed.push_back({std::to_string(id), code, message});
+    result_.failed.push_back({name_of(id), code, message});
     if (listener_.failed) listener_.failed(result_.failed.back());
   }
 

@@ -31,14 +31,17 @@ struct RunOptions {
   std::string platform;                  // --platform; empty: told by the backend
   std::string engine;                    // --engine; empty: each case's own
   std::string backend;                   // --backend; empty: each case's own
+  std::string engine_options;            // JSON object over what cases say to the engine; empty: nothing
   std::string backend_options;           // JSON object for the backend; empty: its defaults
   std::filesystem::path recorded;  // for engines that replay: an earlier run's output folder, a folder of NAME.json
-                                   // files, or one file; empty: recorded.json in the case's folder
-  std::string filter;            // --filter, see filter.h; empty: all
-  int jobs = 1;                  // workers at once
-  bool strict = false;           // EQUIVALENT does not pass
-  bool allow_scripts = false;    // admits LD_* in ENV_VARS
-  std::filesystem::path output;  // made if missing; results.jsonl of an earlier run in it is replaced
+                                   // files, or one file; empty: recorded.json in the case's folder, else
+                                   // the golden file that judges, so that a tree of goldens can be checked without
+                                   // any engine
+  std::string filter;              // --filter, see filter.h; empty: all
+  int jobs = 1;                    // workers at once
+  bool strict = false;             // EQUIVALENT does not pass
+  bool allow_scripts = false;      // admits LD_* in ENV_VARS
+  std::filesystem::path output;    // made if missing; results.jsonl of an earlier run in it is replaced
   plugin::SearchOptions plugins;
   std::filesystem::path worker;                     // the assay-worker executable
   std::chrono::milliseconds case_timeout{600'000};  // for cases without ASSAY.timeout

@@ -261,10 +261,26 @@ TEST_F(Run, ReplayJudgesTheResultsOfAnEarlierRun) {
   EXPECT_EQ(verdict("a"), "DIVERGED");
   EXPECT_EQ(verdict("b"), "IDENTICAL");
   EXPECT_EQ(outcome("b").summary.engine, "replay");
-  options_.recorded.clear();
+}
+
+TEST_F(Run, ReplayWithoutRecordedResultsTakesTheGoldenAndWithoutThatSaysWhatIsMissing) {
+  add_golden(add_case("golden", {"ok hallo"}), "ok hallo", "hallo");
+  add_case("nothing", {"ok hallo"});
+  options_.engine = "replay";
   run();
-  EXPECT_EQ(verdict("b"), "INVALID");
-  EXPECT_THAT(reason("b"), AllOf(HasSubstr("recorded.json"), HasSubstr("--recorded")));
+  EXPECT_EQ(verdict("golden"), "IDENTICAL");
+  EXPECT_EQ(verdict("nothing"), "INVALID");
+  EXPECT_THAT(reason("nothing"), AllOf(HasSubstr("recorded.json"), HasSubstr("--recorded")));
+}
+
+TEST_F(Run, ReplayAsksForTheRequestsThatTheFileHasWhateverTheirIds) {
+  const fs::path folder = add_case("ids", {"not asked"});
+  std::ofstream(folder / "golden_values_dev_here.json")
+      << R"({"0": {"generated_text": "a"}, "32": {"generated_text": "b"}, "last": {"generated_text": "c"}})";
+  options_.engine = "replay";
+  run();
+  EXPECT_EQ(verdict("ids"), "IDENTICAL") << reason("ids");
+  EXPECT_EQ(outcome("ids").summary.requests, 3u);
 }
 
 TEST_F(Run, RecordedCasesAreSpreadOverAllJobs) {

@@ -24,6 +24,8 @@ void visit_order(Order& o, Visit&& visit) {
   visit("engine_options", o.engine_options);
   visit("prompts", o.prompts);
   visit("first_id", o.first_id);
+  visit("recorded", o.recorded);
+  visit("request_ids", o.request_ids);
   visit("max_new_tokens", o.max_new_tokens);
   visit("top_n", o.top_n);
   visit("logprobs", o.logprobs);

@@ -22,7 +22,9 @@ struct CaseOrder {
   std::vector<std::string> known_sources;    // ASSAY.known_completion, as paths that exist or were asked for
   std::string engine_options;                // JSON object for the engine
   std::vector<std::string> prompts;
-  uint64_t first_id = 0;  // of the requests in results
+  uint64_t first_id = 0;                 // of the requests in results
+  std::string recorded;                  // file whose requests are asked for instead of `prompts`; empty: none
+  std::vector<std::string> request_ids;  // id of each prompt in results; empty: first_id, first_id + 1, ...
   int32_t max_new_tokens = 0;
   int32_t top_n = 0;
   bool logprobs = false;

@@ -1,9 +1,11 @@
+#include <filesystem>
 #include <iostream>
 
 #include "core/compare/judge.h"
 #include "core/compare/render.h"
-#include "core/discover/discover.h"
+#include "core/discover/case_reader.h"
 #include "core/discover/input_path.h"
+#include "core/discover/yaml_tree.h"
 #include "core/plugin/registry.h"
 #include "tools/assay/command.h"
 
@@ -63,11 +65,13 @@ int compare_command(const Words& words) {
               << "\n";
     return kExitUsage;
   }
-  const auto cases = discover::discover({config});
-  if (!cases) return fail(cases.status());
-  if (cases->size() != 1)
-    return fail(invalid(config + ": expected one model_config.yaml, found " + std::to_string(cases->size())));
-  const CaseVerdict verdict = judge(cases->front(), files, values);
+  auto text = discover::read_file(config, discover::YamlLimits{}.bytes);
+  if (!text) return fail(text.status());
+  TestCase test_case;
+  test_case.config = config;
+  test_case.dir = std::filesystem::path(config).parent_path().string();
+  discover::read_config(*std::move(text), test_case);
+  const CaseVerdict verdict = judge(test_case, files, values);
   std::cout << (values.count("json") != 0 ? compare::verdict_json(verdict) + "\n"
                                           : compare::render_verdict_text(verdict));
   return exit_code({verdict.verdict}, values.count("strict") != 0);

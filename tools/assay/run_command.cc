@@ -47,6 +47,8 @@ po::options_description run_options_description() {
       "engine", po::value<std::string>()->default_value(""), "engine for all cases (default: each case's own)")(
       "backend", po::value<std::string>()->default_value(""), "backend for all cases: cpu, reference, ...")(
       "backend-options", po::value<std::string>()->default_value(""), "JSON object, e.g. {\"isa\":\"avx2\"}")(
+      "engine-options", po::value<std::string>()->default_value(""), "JSON object, over what cases say")(
+      "recorded", po::value<std::string>()->default_value(""), "engine replay: an output folder, or a results file")(
       "filter", po::value<std::string>()->default_value(""), "name glob, metric:, engine:, tag:, model:, and/or/not")(
       "jobs", po::value<int>()->default_value(1), "workers at once")(
       "timeout", po::value<double>()->default_value(600), "seconds a case may take if it does not say so itself")(
@@ -75,7 +77,9 @@ Result<run::RunOptions> make_run_options(const po::variables_map& values, const 
   options.platform = values["platform"].as<std::string>();
   options.engine = values["engine"].as<std::string>();
   options.backend = values["backend"].as<std::string>();
+  options.engine_options = values["engine-options"].as<std::string>();
   options.backend_options = values["backend-options"].as<std::string>();
+  options.recorded = values["recorded"].as<std::string>();
   options.filter = values["filter"].as<std::string>();
   options.jobs = values["jobs"].as<int>();
   if (options.jobs < 1) return invalid("--jobs " + std::to_string(options.jobs) + ": expected 1 or more");
