@@ -24,6 +24,10 @@ Result<std::string> read_file(const std::string& path) {
     ::close(file);
     return invalid(path + " is a folder; expected a file");
   }
+  if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) {  // some never end
+    ::close(file);
+    return invalid(path + " is a device; expected a file");
+  }
   content.resize(static_cast<size_t>(std::max<off_t>(info.st_size, 0)) + 1);
   size_t filled = 0;
   for (;;) {

@@ -35,7 +35,14 @@ Result<GoldenChoice> resolve_golden(const std::string& case_dir, const std::stri
   for (const bool exact : {true, false}) {
     const fs::path path = folder / fmt::format("golden_values_{}_{}.json", environment, exact ? platform : "any");
     std::error_code error;
-    if (fs::is_regular_file(path, error)) return GoldenChoice{path.string(), exact};
+    const fs::file_type kind = fs::status(path, error).type();
+    if (kind == fs::file_type::regular) return GoldenChoice{path.string(), exact};
+    if (fs::symlink_status(path, error).type() == fs::file_type::not_found) continue;
+    // It is there and cannot judge: falling through to another golden, or to none, would hide that.
+    return invalid(fmt::format("{}: {}, expected a file", path.string(),
+                               kind == fs::file_type::directory   ? "a folder"
+                               : kind == fs::file_type::not_found ? "a link that leads nowhere"
+                                                                  : "no regular file"));
   }
   const std::vector<std::string> present = goldens_in(folder);
   return not_found(

@@ -48,6 +48,18 @@ TEST_F(ResolveGolden, AMissingGoldenListsWhatIsThere) {
   EXPECT_THAT(resolve_golden(folder_, "lts", "x").status().message(), HasSubstr("present: "));
 }
 
+TEST_F(ResolveGolden, AGoldenThatIsNoFileIsInvalidAndNotMissing) {
+  add("golden_values_dev_any.json");
+  fs::create_directory(folder_ / "golden_values_dev_one.json");
+  fs::create_symlink("/nonexistent", folder_ / "golden_values_dev_two.json");
+  for (const auto& [platform, seen] : {std::pair("one", "a folder"), std::pair("two", "a link that leads nowhere")}) {
+    const Result<GoldenChoice> choice = resolve_golden(folder_, "dev", platform);
+    ASSERT_FALSE(choice.ok());
+    EXPECT_EQ(choice.status().code(), StatusCode::kInvalid);
+    EXPECT_THAT(choice.status().message(), HasSubstr(seen));
+  }
+}
+
 TEST_F(ResolveGolden, AFolderWithoutGoldensSaysNone) {
   EXPECT_THAT(resolve_golden(folder_, "dev", "x").status().message(), HasSubstr("present: none"));
   EXPECT_THAT(resolve_golden(folder_ / "nowhere", "dev", "x").status().message(), HasSubstr("present: none"));
