@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/discover/json_text.h"
+#include "core/golden/text.h"
 
 namespace assay::discover {
 namespace {
@@ -127,15 +128,16 @@ std::string list_text(const std::vector<TestCase>& cases) {
   for (const TestCase& test_case : cases) width = std::max(width, std::min<size_t>(test_case.name.size(), 80));
   std::string out;
   for (const TestCase& test_case : cases) {
-    append_padded(out, test_case.name, width);
-    append_padded(out, test_case.mode, 11);
+    append_padded(out, text::printable(test_case.name), width);
+    append_padded(out, text::printable(test_case.mode), 11);
     const std::string engine = engine_of(test_case);
-    append_padded(out, engine.empty() ? "-" : engine, 13);
-    append_padded(out, joined(test_case.metrics.value_or(std::vector<std::string>()), "no metrics"), 26);
+    append_padded(out, engine.empty() ? "-" : text::printable(engine), 13);
+    const std::string metrics = joined(test_case.metrics.value_or(std::vector<std::string>()), "no metrics");
+    append_padded(out, text::printable(metrics), 26);
     out += std::to_string(test_case.goldens.size()) + (test_case.goldens.size() == 1 ? " golden\n" : " goldens\n");
     if (test_case.error.ok()) continue;
     ++bad;
-    out += "    error: " + test_case.error.message() + "\n";
+    out += "    error: " + text::printable(test_case.error.message()) + "\n";
   }
   out += std::to_string(cases.size()) + (cases.size() == 1 ? " case" : " cases");
   return out + (bad == 0 ? "\n" : ", " + std::to_string(bad) + " with errors\n");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/discover/case_reader.h"
@@ -21,6 +22,14 @@ TestCase read(const std::string& text) {
   test_case.config = "f";
   read_config(text, test_case);
   return test_case;
+}
+
+TEST(List, ACaseStaysOneLineWhateverItsNameHolds) {
+  TestCase hostile = read("MODE: inference\nMODEL_ARGS:\n  --a: 1\n");
+  hostile.name = "new\nline\x1b[31m";
+  const std::string text = list_text({hostile});
+  EXPECT_THAT(text, HasSubstr("new\\nline\\x1b[31m"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
 }
 
 TEST(List, EngineFollowsTheConfig) {

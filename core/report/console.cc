@@ -6,6 +6,7 @@
 #include <map>
 #include <ostream>
 
+#include "core/golden/text.h"
 
 namespace assay::report {
 namespace {
@@ -18,11 +19,15 @@ std::string paint(const std::string& text, Verdict verdict, const ConsoleOptions
   return fmt::format("\x1b[{}m{}\x1b[0m", colour, text);
 }
 
-std::string indented(const std::string& text) {
-  std::string out = "    ";
-  for (size_t i = 0; i < text.size(); ++i) {
-    out += text[i];
-    if (text[i] == '\n' && i + 1 < text.size()) out += "    ";
+// Every line of `text` behind `margin`; control characters are spelled out, so that nothing a case, an engine or a log
+// says can move the cursor or pass for a line of ours.
+std::string indented(std::string_view text, std::string_view margin = "    ") {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    out.append(margin).append(text::printable(text.substr(0, end)));
+    if (end < text.size()) out += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
 }
@@ -40,7 +45,8 @@ void Console::clear_status() {
 void Console::progress(const std::string& what) {
   if (!options_.terminal) return;
   clear_status();
-  out_ << fmt::format("[{}/{}] {}", finished_, case_count_, what).substr(0, kStatusWidth) << std::flush;
+  out_ << fmt::format("[{}/{}] {}", finished_, case_count_, text::printable(what)).substr(0, kStatusWidth)
+       << std::flush;
   status_shown_ = true;
 }
 
@@ -51,14 +57,14 @@ void Console::finished(const ReportCase& report) {
   const bool fine = passes(verdict, options_.strict);
   if (fine && options_.quiet) return;
   out_ << fmt::format("{} {}  {}  {:.2f} s\n", paint(fmt::format("{:<14}", to_string(verdict)), verdict, options_),
-                      report.name, report.summary, report.seconds);
+                      text::printable(report.name), text::printable(report.summary), report.seconds);
   if (verdict == Verdict::kSkipped) {
-    out_ << "    " << report.verdict.reason << "\n";
+    out_ << "    " << text::printable(report.verdict.reason) << "\n";
   } else if (!fine) {
     out_ << indented(evidence_text(report));
-    if (!report.log_tail.empty()) out_ << "    engine log:\n" << indented(indented(report.log_tail)) << "\n";
+    if (!report.log_tail.empty()) out_ << "    engine log:\n" << indented(report.log_tail, "        ") << "\n";
   } else if (!report.verdict.reason.empty()) {
-    out_ << "    " << report.verdict.reason << "\n";
+    out_ << "    " << text::printable(report.verdict.reason) << "\n";
   }
   out_ << std::flush;
 }
@@ -74,7 +80,8 @@ void Console::summary(const std::vector<ReportCase>& cases, double seconds, cons
   }
   if (!failures.empty()) out_ << "\nfailures:\n";
   for (const ReportCase* report : failures) {
-    out_ << fmt::format("  {} {}: {}\n", to_string(report->verdict.verdict), report->name, report->verdict.reason);
+    out_ << fmt::format("  {} {}: {}\n", to_string(report->verdict.verdict), text::printable(report->name),
+                        text::printable(report->verdict.reason));
   }
   std::string line;
   for (const auto& [verdict, count] : counts) line += fmt::format(", {} {}", count, to_string(verdict));

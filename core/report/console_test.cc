@@ -53,6 +53,20 @@ TEST(Console, ATerminalGetsAStatusLineThatIsClearedBeforeTheNextLine) {
   EXPECT_THAT(out.str(), HasSubstr("\r\x1b[K"));
 }
 
+TEST(Console, ControlCharactersOfNamesAndMessagesAreSpelledOut) {
+  std::ostringstream out;
+  ReportCase hostile = diverged();
+  hostile.name = "new\nline\x1b[31m";
+  hostile.verdict.reason = "seen \r\x1b[2J";
+  hostile.log_tail = "first\nbell\x07\n";
+  Console console(out, {}, 1);
+  console.finished(hostile);
+  console.summary({hostile}, 1, "out");
+  EXPECT_THAT(out.str(), HasSubstr("new\\nline\\x1b[31m"));
+  EXPECT_THAT(out.str(), HasSubstr("        first\n        bell\\x07\n"));
+  for (const char control : {'\x1b', '\r', '\x07'}) EXPECT_EQ(out.str().find(control), std::string::npos);
+}
+
 TEST(Console, TheSummaryCountsVerdictsAndRepeatsFailures) {
   std::ostringstream out;
   ReportCase good;

@@ -1,5 +1,7 @@
 #include "core/run/reproduce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace assay::run {
@@ -10,6 +12,19 @@ std::string shell_word(std::string_view word) {
            std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
   });
   if (plain) return std::string(word);
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::any_of(word.begin(), word.end(), control)) {  // the command has to stay one line
+    std::string escaped = "$'";
+    for (const char c : word) {
+      if (control(c)) {
+        escaped += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+      } else {
+        if (c == '\'' || c == '\\') escaped += '\\';
+        escaped += c;
+      }
+    }
+    return escaped + "'";
+  }
   std::string quoted = "'";
   for (const char c : word) {
     if (c == '\'') {
@@ -31,7 +46,9 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir)
   add("--platform", options.platform);
   add("--engine", options.engine);
   add("--backend", options.backend);
+  add("--backend-options", options.backend_options);
   add("--recorded", options.recorded.string());
+  if (options.strict) command += " --strict";
   for (const auto& dir_of_plugins : options.plugins.plugin_path) add("--plugin-path", dir_of_plugins.string());
   return command;
 }

@@ -11,6 +11,7 @@ TEST(Reproduce, ShellWordsAreQuotedWhereNeeded) {
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_word("$HOME"), "'$HOME'");
   EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("new\nline's\x1b"), "$'new\\012line\\'s\\033'") << "stays one line";
 }
 
 TEST(Reproduce, CommandHoldsWhatMattersForTheResult) {
@@ -18,9 +19,12 @@ TEST(Reproduce, CommandHoldsWhatMattersForTheResult) {
   options.variables = {{"CHECKPOINT_LOAD_PATH", "/data/a b"}};
   options.platform = "dgx_h200";
   options.backend = "reference";
+  options.backend_options = R"({"isa":"avx2"})";
+  options.strict = true;
   options.jobs = 8;
   EXPECT_EQ(reproduce_command(options, "cases/moe"),
-            "assay run cases/moe --set 'CHECKPOINT_LOAD_PATH=/data/a b' --platform dgx_h200 --backend reference");
+            "assay run cases/moe --set 'CHECKPOINT_LOAD_PATH=/data/a b' --platform dgx_h200 --backend reference "
+            "--backend-options '{\"isa\":\"avx2\"}' --strict");
   EXPECT_EQ(reproduce_command(RunOptions(), "x"), "assay run x");
 }
 

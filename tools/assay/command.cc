@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "core/golden/text.h"
+
 extern char** environ;  // NOLINT: POSIX names it
 
 namespace assay::cli {
@@ -37,7 +39,7 @@ std::optional<int> parse(const std::string& usage, const po::options_description
 }
 
 int fail(const Status& status) {
-  std::cerr << "assay: " << status.message() << "\n";
+  std::cerr << "assay: " << text::printable(status.message()) << "\n";
   return status.code() == StatusCode::kInfra ? kExitInfra : kExitUsage;
 }
 
