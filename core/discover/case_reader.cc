@@ -82,6 +82,9 @@ void read_env_vars(const YamlNode& node, TestCase& test_case, SchemaErrors& erro
   for (const YamlEntry& entry : node.entries) {
     if (!is_variable_name(entry.key)) errors.add(*entry.value, "ENV_VARS: '" + entry.key + "' is not a variable name");
     if (!entry.value->is_scalar()) errors.add(*entry.value, "ENV_VARS " + entry.key + ": a scalar is expected");
+    if (entry.value->text.find('\0') != std::string::npos) {
+      errors.add(*entry.value, "ENV_VARS " + entry.key + ": a variable cannot hold the character U+0000");
+    }
     test_case.env_vars.push_back({entry.key,
                                   entry.value->is_null() ? std::string() : entry.value->text,
                                   {entry.value->line, entry.value->column}});

@@ -175,6 +175,9 @@ TEST(CaseReader, RefusesWrongShapesWithTheirPlace) {
             "f:2:8: MODEL_ARGS --a is a mapping; a scalar or a list is expected");
   EXPECT_THAT(read("MODEL_ARGS:\n  --a: [[b]]\n").error.message(), HasSubstr("f:2:9: "));
   EXPECT_THAT(read("MODEL_ARGS:\nENV_VARS: [a]\n").error.message(), HasSubstr("f:2:11: ENV_VARS must be"));
+  EXPECT_THAT(read("MODEL_ARGS:\nENV_VARS:\n  A: \"b\\0c\"\n").error.message(),
+              HasSubstr("f:3:6: ENV_VARS A: a variable"));
+  EXPECT_THAT(read("MODEL_ARGS:\nASSAY: {timeout: 1e300h}\n").error.message(), HasSubstr("ASSAY.timeout '1e300h'"));
   EXPECT_THAT(read("MODEL_ARGS:\nENV_VARS:\n  A B: c\n").error.message(), HasSubstr("'A B' is not a variable name"));
   EXPECT_THAT(read("MODEL_ARGS:\nMETRICS: logprobs\n").error.message(), HasSubstr("METRICS must be a list"));
   EXPECT_THAT(read("MODEL_ARGS:\nMODE: inferense\n").error.message(), HasSubstr("did you mean 'inference'?"));

@@ -28,11 +28,12 @@ std::optional<double> parse_number(std::string_view text) {
 }
 
 std::optional<double> parse_duration(std::string_view text) {
+  constexpr double kLongestSeconds = 1e9;  // 30 years; a clock in nanoseconds ends at 292
   const auto parts = number_and_unit(text);
   if (!parts || parts->first <= 0) return std::nullopt;
   for (const auto& [unit, seconds] :
        {std::pair<std::string_view, double>{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}}) {
-    if (parts->second == unit) return parts->first * seconds;
+    if (parts->second == unit && parts->first * seconds <= kLongestSeconds) return parts->first * seconds;
   }
   return std::nullopt;
 }
