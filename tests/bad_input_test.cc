@@ -92,6 +92,15 @@ TEST(BadInput, EachBrokenCaseIsInvalidWithAReasonAndTheGoodOneStillPasses) {
   }
 }
 
+TEST(BadInput, AnOutputFolderUsedAgainKeepsNoResultOfACaseThatDidNotRun) {
+  const TemporaryFolder folder;
+  const fs::path actual = folder.path() / "out/cases/case/actual.json";
+  write_case(folder.path() / "case", replaced(good_config(), "golden/moe_10m_licences/vocab.json", "no_vocab.json"));
+  write_file(actual, "{}");
+  EXPECT_EQ(run_program("assay", {"run", folder / "case", "--output", folder / "out"}).code, 1);
+  EXPECT_FALSE(fs::exists(actual));
+}
+
 TEST(BadInput, DamagedCheckpointsAreNamedAndNeverCrash) {
   const TemporaryFolder folder;
   const fs::path original = source() / "golden/moe_10m_licences/checkpoint";

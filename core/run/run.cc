@@ -96,6 +96,9 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
   for (size_t i = 0; i < plan->cases.size(); ++i) {
     if (plan->cases[i].settled) recorder.finish(i, CaseVerdict(plan->cases[i].outcome.verdict));
   }
+  for (const PlannedCase& planned : plan->cases) {  // a result of an earlier run must not be taken for this one's
+    std::filesystem::remove(options.output / "cases" / planned.order.id / "actual.json", code);
+  }
   Supervisor supervisor(options, *plan, recorder);
   supervisor.run();
 
