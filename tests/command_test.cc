@@ -24,6 +24,13 @@ TEST(Usage, UnknownCommandsAndOptionsEndWithCode2AndOneLine) {
   EXPECT_EQ(run_program("assay", {"run", "/nonexistent"}).code, 2);
   EXPECT_EQ(run_program("assay", {"run", "testcases", "--filter", "name:("}).code, 2);
   EXPECT_EQ(run_program("assay", {"run", "testcases", "--set", "novalue"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"run", "testcases", "--backend-options", "fast"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"run", "testcases", "--backend-options", "[]"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"run", "testcases", "--environment", "../x"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"run", "testcases", "--platform", "a/b"}).code, 2);
+  for (const char* seconds : {"0", "-1", "nan", "1e300"}) {
+    EXPECT_EQ(run_program("assay", {"run", "testcases", "--timeout", seconds}).code, 2) << seconds;
+  }
 }
 
 TEST(Usage, EveryCommandExplainsItself) {
@@ -75,6 +82,10 @@ TEST(Compare, AGoldenAgreesWithItselfAndAPrefixFails) {
   const std::string config = std::string(kCase) + "/model_config.yaml";
   const std::string golden = std::string(kCase) + "/golden_values_dev_any.json";
   EXPECT_EQ(run_program("assay", {"compare", golden, golden, "--config", config}).code, 0);
+
+  const Output device = run_program("assay", {"compare", "/dev/zero", golden, "--config", config});
+  EXPECT_EQ(device.code, 1);
+  EXPECT_THAT(device.out, HasSubstr("/dev/zero is a device"));
 
   json shortened = json::parse(read_file(std::filesystem::path(ASSAY_SOURCE_DIR) / golden));
   shortened["0"]["generated_text"] = " T";

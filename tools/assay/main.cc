@@ -56,7 +56,11 @@ int main(int argc, char** argv) {
     return assay::cli::kExitUsage;
   }
   try {
-    return command->run(Words(words.begin() + 1, words.end()));
+    const int code = command->run(Words(words.begin() + 1, words.end()));
+    std::cout.flush();
+    if (std::cout || code != assay::cli::kExitOk) return code;
+    std::cerr << "assay: standard output is closed or full: what was asked for could not be printed\n";
+    return assay::cli::kExitInfra;
   } catch (const std::exception& error) {
     std::cerr << "assay: internal error: " << error.what() << "\n";
     return assay::cli::kExitInfra;

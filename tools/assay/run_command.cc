@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "assay/case.h"
@@ -22,6 +23,7 @@ namespace po = boost::program_options;
 
 namespace {
 
+constexpr double kLongestTimeout = 1e9;  // seconds; a clock in nanoseconds ends at 9.2e9
 constexpr const char* kUsage = "assay run [PATH]... [options]";
 
 std::atomic<bool> cancel_requested{false};  // NOLINT: a signal handler can reach nothing else
@@ -80,11 +82,23 @@ Result<run::RunOptions> make_run_options(const po::variables_map& values, const 
   options.engine_options = values["engine-options"].as<std::string>();
   options.backend_options = values["backend-options"].as<std::string>();
   options.recorded = values["recorded"].as<std::string>();
+  for (const auto& [option, word] :
+       {std::pair("--environment", &options.environment_name), std::pair("--platform", &options.platform)}) {
+    if (word->find('/') != std::string::npos) {
+      return invalid(std::string(option) + " '" + *word + "': expected a plain name like dev or cpu_x86_64");
+    }
+  }
+  for (const auto& [option, word] : {std::pair("--engine-options", &options.engine_options),
+                                     std::pair("--backend-options", &options.backend_options)}) {
+    if (!word->empty() && !nlohmann::json::parse(*word, nullptr, false).is_object()) {
+      return invalid(std::string(option) + " '" + *word + "': expected a JSON object like {\"isa\":\"avx2\"}");
+    }
+  }
   options.filter = values["filter"].as<std::string>();
   options.jobs = values["jobs"].as<int>();
   if (options.jobs < 1) return invalid("--jobs " + std::to_string(options.jobs) + ": expected 1 or more");
   const double timeout = values["timeout"].as<double>();
-  if (!(timeout > 0)) return invalid("--timeout: expected seconds > 0");
+  if (!(timeout > 0 && timeout <= kLongestTimeout)) return invalid("--timeout: expected seconds > 0, at most 1e9");
   options.case_timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000));
   options.strict = values.count("strict") != 0;
   options.allow_scripts = values.count("allow-scripts") != 0;
@@ -111,6 +125,7 @@ int run_command(const Words& words) {
 
   std::signal(SIGINT, request_cancel);
   std::signal(SIGTERM, request_cancel);
+  std::signal(SIGHUP, request_cancel);
   const bool json = values.count("json") != 0;
   RunReporter reporter(
       std::cout,
