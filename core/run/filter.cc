@@ -186,7 +186,9 @@ bool holds(const Filter::Node& node, const FilterSubject& subject) {
   if (node.key == "tag") return any_matches(node.glob, subject.tags);
   if (node.key == "engine") return glob_matches(node.glob, subject.engine);
   if (node.key == "model") return glob_matches(node.glob, subject.model);
-  return glob_matches(node.glob, subject.name);
+  const size_t slash = subject.name.rfind('/');
+  return glob_matches(node.glob, subject.name) ||
+         (slash != std::string::npos && glob_matches(node.glob, subject.name.substr(slash + 1)));
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 //   factor     := "not" factor | "(" expression ")" | [key ":"] glob
 //   key        := "name" | "metric" | "engine" | "tag" | "model"           (a bare glob is a name)
 // Globs know *, ? and [a-z]; they match the whole value, letters as written. A glob in double quotes may hold blanks,
-// parentheses and the words and, or, not. `metric:` and `tag:` hold when one of the case's values matches.
+// parentheses and the words and, or, not. `metric:` and `tag:` hold when one of the case's values matches; `name:` when
+// the whole name or its last part ("moe/case_b1": "case_b1") does.
 #pragma once
 
 #include <memory>

@@ -38,6 +38,15 @@ TEST(Filter, BareWordIsANameGlobThatCoversTheWholeName) {
   EXPECT_FALSE(selects("moe"));
 }
 
+TEST(Filter, NameMatchesAsAWholeOrByItsLastPart) {
+  const FilterSubject nested = {.name = "moe/licences_b1", .model = "moe", .engine = "", .metrics = {}, .tags = {}};
+  for (const char* glob : {"licences_*", "moe/*", "*_b1", "moe/licences_b1"}) {
+    EXPECT_TRUE(Filter::parse(glob)->matches(nested)) << glob;
+  }
+  for (const char* glob : {"moe", "licences", "/licences_b1"})
+    EXPECT_FALSE(Filter::parse(glob)->matches(nested)) << glob;
+}
+
 TEST(Filter, KeysLookAtTheirValues) {
   EXPECT_TRUE(selects("metric:logprobs"));
   EXPECT_FALSE(selects("metric:generated_tokens"));

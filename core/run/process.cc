@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -160,6 +161,13 @@ uint64_t proc_kilobytes(const std::filesystem::path& file, std::string_view name
     return value * 1024;
   }
   return 0;
+}
+
+uint64_t machine_memory() {
+  const uint64_t total = proc_kilobytes("/proc/meminfo", "MemTotal");
+  uint64_t limit = 0;
+  std::ifstream("/sys/fs/cgroup/memory.max") >> limit;  // "max" where there is none: stays 0
+  return limit > 0 ? std::min(total, limit) : total;
 }
 
 }  // namespace assay::run

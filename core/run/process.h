@@ -62,4 +62,7 @@ void wait_any(const std::vector<pid_t>& pids, int milliseconds);
 // Value of "Name:   123 kB" of a file like /proc/self/status in bytes; 0 when absent.
 uint64_t proc_kilobytes(const std::filesystem::path& file, std::string_view name);
 
+// Bytes of memory that this process and its children may use: what the machine has, or its control group's limit.
+uint64_t machine_memory();
+
 }  // namespace assay::run

@@ -58,10 +58,11 @@ void Recorder::finish(size_t index, const Json& event) {
   complete(index);
 }
 
-void Recorder::finish(size_t index, CaseVerdict verdict) {
+void Recorder::finish(size_t index, CaseVerdict verdict, const std::string& log) {
   if (done_[index]) return;
   CaseOutcome& outcome = plan_.cases[index].outcome;
   outcome.verdict = std::move(verdict);
+  outcome.log = log;
   Json event = make_event(event::kCaseFinished);
   event["case"] = plan_.cases[index].order.id;
   event["name"] = outcome.name;

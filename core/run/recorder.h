@@ -23,9 +23,10 @@ class Recorder {
   // Notes a line that a worker wrote. Returns the event, or null (a JSON null) when the line is none.
   nlohmann::ordered_json note_line(const std::string& line);
 
-  // The verdict of a case, told by its worker in `event`, or by the runner.
+  // The verdict of a case, told by its worker in `event`, or by the runner (`log`: path of engine.log, if there is
+  // one).
   void finish(size_t index, const nlohmann::ordered_json& event);
-  void finish(size_t index, CaseVerdict verdict);
+  void finish(size_t index, CaseVerdict verdict, const std::string& log = "");
 
   bool finished(size_t index) const { return done_[index]; }
 

@@ -329,6 +329,7 @@ TEST_F(Run, OldResultIsNotTakenForThisRunsWhenTheEngineCrashes) {
   EXPECT_EQ(verdict("one"), "CRASHED");
   EXPECT_FALSE(fs::exists(options_.output / "cases/one/actual.json"));
   EXPECT_THAT(outcome("one").actual, IsEmpty());
+  EXPECT_THAT(outcome("one").log, HasSubstr("cases/one/engine.log"));
 }
 
 TEST_F(Run, ExplicitOutputPathGetsACopyOfTheResults) {

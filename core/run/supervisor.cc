@@ -27,7 +27,7 @@ double seconds(Milliseconds value) { return static_cast<double>(value.count()) /
 
 Supervisor::Supervisor(const RunOptions& options, const Plan& plan, Recorder& recorder)
     : options_(options), plan_(plan), recorder_(recorder), memory_limit_(options.memory_limit) {
-  if (memory_limit_ == 0) memory_limit_ = proc_kilobytes("/proc/meminfo", "MemTotal") / 10 * 9;
+  if (memory_limit_ == 0) memory_limit_ = machine_memory() / 10 * 9;
   for (size_t i = 0; i < plan.cases.size(); ++i) by_id_.emplace(plan.cases[i].order.id, i);
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     queue_.push_back({g, {plan.groups[g].cases.begin(), plan.groups[g].cases.end()}, 0, 0});
@@ -198,7 +198,9 @@ void Supervisor::conclude(Active& active, const Exit& exit) {
     const std::string last = active.judging                ? "all requests were over, its results were being judged"
                              : active.last_request.empty() ? "no request had finished"
                                                            : "last finished request: " + active.last_request;
-    give_up({*active.running}, Verdict::kCrashed, fmt::format("{}; {}{}", death, last, tail));
+    recorder_.finish(*active.running,
+                     CaseVerdict{Verdict::kCrashed, fmt::format("{}; {}{}", death, last, tail), "", {}},
+                     log_of_case(*active.running));
     std::erase(rest.cases, *active.running);
     rest.failed_loads = rest.idle_deaths = 0;
   } else if (!active.loaded) {
@@ -222,13 +224,14 @@ void Supervisor::give_up(const std::deque<size_t>& cases, Verdict verdict, const
   for (const size_t index : cases) recorder_.finish(index, CaseVerdict{verdict, reason, "", {}});
 }
 
+std::string Supervisor::log_of_case(size_t index) const {
+  const std::filesystem::path log = options_.output / "cases" / plan_.cases[index].order.id / "engine.log";
+  return std::filesystem::exists(log) ? log.string() : "";
+}
+
 std::string Supervisor::tail_of_log(const Active& active) const {
-  std::filesystem::path log = active.log;
-  if (active.running) {
-    const std::filesystem::path own = options_.output / "cases" / plan_.cases[*active.running].order.id / "engine.log";
-    if (std::filesystem::exists(own)) log = own;
-  }
-  const std::string lines = last_lines(log);
+  const std::string own = active.running ? log_of_case(*active.running) : "";
+  const std::string lines = last_lines(own.empty() ? active.log : std::filesystem::path(own));
   return lines.empty() ? "" : fmt::format("; last output: {}", lines);
 }
 
