@@ -67,7 +67,7 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   Prepared prepared;
   for (std::string& word : argv) prepared.argv.push_back(word.data());
   prepared.argv.push_back(nullptr);
-  for (const auto& [name, value] : options.environment) prepared.pairs.push_back(name + "=" + value);
+  for (const auto& [name, value] : options.environment) prepared.pairs.push_back(fmt::format("{}={}", name, value));
   for (std::string& pair : prepared.pairs) prepared.envp.push_back(pair.data());
   prepared.envp.push_back(nullptr);
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -98,7 +98,7 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   return infra(fmt::format("{}: cannot be executed: {}; check the installation", argv[0], std::strerror(reason)));
 }
 
-Process::Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)), exit_(std::move(other.exit_)) {}
+Process::Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)), exit_(other.exit_) {}
 
 Process& Process::operator=(Process&& other) noexcept {
   std::swap(pid_, other.pid_);

@@ -41,7 +41,7 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir)
   const auto add = [&command](const char* option, const std::string& value) {
     if (!value.empty()) command.append(" ").append(option).append(" ").append(shell_word(value));
   };
-  for (const auto& [name, value] : options.variables) add("--set", name + "=" + value);
+  for (const auto& [name, value] : options.variables) add("--set", fmt::format("{}={}", name, value));
   if (options.environment_name != "dev") add("--environment", options.environment_name);
   add("--platform", options.platform);
   add("--engine", options.engine);

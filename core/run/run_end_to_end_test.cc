@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -56,7 +55,7 @@ class Run : public ::testing::Test {
   // A case of the test engine; `more` is added to its config.
   fs::path add_case(const std::string& name, const std::vector<std::string>& prompts, const std::string& more = "",
                     const std::string& assay = "  engine: misbehaving\n") {
-    const fs::path folder = dir_ / "cases" / name;
+    fs::path folder = dir_ / "cases" / name;
     fs::create_directories(folder);
     std::ofstream lines(folder / "prompts.jsonl");
     for (const std::string& prompt : prompts) lines << Json{{"text", prompt}} << "\n";
@@ -87,9 +86,9 @@ class Run : public ::testing::Test {
     for (const CaseOutcome& one : summary().outcomes) {
       if (one.name == name) return one;
     }
-    static const CaseOutcome kNone;
+    static const CaseOutcome none;
     ADD_FAILURE() << "no outcome of " << name;
-    return kNone;
+    return none;
   }
   std::string verdict(const std::string& name) const { return std::string(to_string(outcome(name).verdict.verdict)); }
   std::string reason(const std::string& name) const { return outcome(name).verdict.reason; }
