@@ -58,7 +58,7 @@ TEST(BadInput, EachBrokenCaseIsInvalidWithAReasonAndTheGoodOneStillPasses) {
       {"checkpoint", checkpoint, "golden/no_such_checkpoint", "golden/no_such_checkpoint"},
       {"vocabulary", "golden/moe_10m_licences/vocab.json", "golden/no_vocab.json", "golden/no_vocab.json"},
       {"prompts", "golden/moe_10m_licences/prompts.jsonl", "golden/no_prompts.jsonl", "golden/no_prompts.jsonl"},
-      {"shape", "--moe-ffn-hidden-size: 32", "--moe-ffn-hidden-size: 48", "48"},
+      {"shape", "--moe-ffn-hidden-size: 32", "--moe-ffn-hidden-size: 48", "2 * moe_ffn_hidden_size"},
       {"layers", "--num-layers: 4", "--num-layers: 5", "5"},
       {"variable", checkpoint, "${NO_SUCH_VARIABLE}/x", "NO_SUCH_VARIABLE"},
       {"type", "--num-layers: 4", "--num-layers: four", "four"},
@@ -114,7 +114,9 @@ TEST(BadInput, DamagedCheckpointsAreNamedAndNeverCrash) {
                replaced(good_config(), "golden/moe_10m_licences/checkpoint", copy.string()));
   };
   damaged("truncated_data", "iter_0000001/__0_0.distcp", [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
-  damaged("flipped_data", "iter_0000001/__0_0.distcp", [](std::string& bytes) { bytes[bytes.size() / 2] ^= 0x40; });
+  damaged("flipped_data", "iter_0000001/__0_0.distcp", [](std::string& bytes) {
+    for (size_t i = 1; i < 17; ++i) bytes[bytes.size() / 17 * i] ^= 0x40;  // some of them lie in padding
+  });
   damaged("truncated_metadata", "iter_0000001/.metadata",
           [](std::string& bytes) { bytes.resize(bytes.size() - 1000); });
   damaged("no_iteration", "latest_checkpointed_iteration.txt", [](std::string& bytes) { bytes = "seven"; });
