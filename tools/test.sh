@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests: style, unit and system tests, the same unit tests under sanitizers.
-# Usage: tools/test.sh [STAGE...]   stages: format release sanitize tidy (default: all, in this order)
+# Usage: tools/test.sh [STAGE...]   stages: format release sanitize (the default, in this order), tidy (clang-tidy)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 stages=("$@")
-[ ${#stages[@]} -gt 0 ] || stages=(format release sanitize tidy)
+[ ${#stages[@]} -gt 0 ] || stages=(format release sanitize)
 
 sources() { git ls-files -- '*.cc' '*.h' '*.hpp' '*.cu' '*.cuh'; }
 
