@@ -14,7 +14,7 @@ struct Avx512Lanes {
   using F = __m512;
   using I = __m512i;
   using M = __mmask16;
-  static constexpr int kRowsAlone = 8;  // register tile: rows x tokens
+  static constexpr int kRowsAlone = 4;  // register tile: rows x tokens
   static constexpr int kRows = 4;
   static constexpr int kTokens = 4;
 
