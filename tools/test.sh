@@ -27,6 +27,10 @@ stage_format() {
   echo "format: $(sources | wc -l) files clean"
 }
 stage_release() {
+  # The first command of the README has no test packages: it must configure without them.
+  cmake --preset release -B build/newcomer -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON >build/newcomer.log 2>&1 ||
+    { cat build/newcomer.log; return 1; }
+  ninja -C build/newcomer -t targets all >/dev/null
   tools/build.sh ci -DASSAY_BENCH=ON
   run_ctest ci
 }
@@ -43,7 +47,7 @@ stage_tidy() {
 
 for stage in "${stages[@]}"; do
   case $stage in
-    format | release | sanitize | tidy) echo "== $stage"; "stage_$stage" ;;
+    format | release | sanitize | tidy) mkdir -p build; echo "== $stage"; "stage_$stage" ;;
     *) echo "test.sh: unknown stage '$stage' (known: format release sanitize tidy)" >&2; exit 2 ;;
   esac
 done
