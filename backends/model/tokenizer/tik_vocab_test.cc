@@ -52,7 +52,8 @@ std::string failure(const std::string& content, int64_t count = kEntries) {
   EXPECT_FALSE(table.ok());
   if (table.ok()) return "";
   EXPECT_EQ(table.status().code(), StatusCode::kInvalid);
-  EXPECT_THAT(table.status().message(), AllOf(HasSubstr(".json: "), Not(HasSubstr("\n"))));
+  EXPECT_THAT(table.status().message(),
+              AllOf(HasSubstr("assay_tik_vocab_" + std::to_string(::getpid()) + ".json: "), Not(HasSubstr("\n"))));
   return table.status().message();
 }
 
