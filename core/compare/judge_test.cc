@@ -19,7 +19,7 @@ constexpr std::string_view kTwo = R"({"0": {"generated_text": "a"}, "1": {"gener
 
 template <int32_t (*Judge)(const assay_judgement*, const assay_sink*, assay_error*)>
 JudgeOptions judged_by() {
-  static const assay_comparator_table table = {sizeof(assay_comparator_table), 0, Judge};
+  static const assay_comparator_table table = {sizeof(assay_comparator_table), 0, Judge, nullptr, 0};
   JudgeOptions options;
   options.metrics = {"m"};
   options.lookup = [](std::string_view metric) { return metric == "m" ? &table : nullptr; };

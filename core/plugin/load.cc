@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -42,7 +43,7 @@ size_t table_bytes(Kind kind) {
     case Kind::kBackend:
       return sizeof(assay_backend_table);
     case Kind::kComparator:
-      return sizeof(assay_comparator_table);
+      return offsetof(assay_comparator_table, metrics);
     case Kind::kLauncher:
       break;
   }

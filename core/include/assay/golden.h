@@ -19,6 +19,7 @@ namespace assay {
 struct TopEntry {
   std::string text;  // of this token alone; files know tokens by their text
   double logprob = 0;
+  int32_t id = -1;  // not in files; -1: not known
 };
 
 // Top-n lists of consecutive positions, flattened. A position may hold fewer than n: equal texts collide.
@@ -33,7 +34,8 @@ struct Routing {
   size_t tokens = 0;
   size_t layers = 0;
   size_t topk = 0;
-  std::vector<int32_t> positions;  // (tokens) token index of each row; empty: 0, 1, 2 ...
+  std::vector<int32_t> positions;   // (tokens) token index of each row; empty: 0, 1, 2 ...
+  std::vector<float> margins = {};  // (tokens, layers) see plugin_abi.h; routing_margins, our own addition; empty: none
 };
 
 // One request of a file. Absent and null fields are nullopt. P prompt tokens, G generated tokens.
@@ -51,6 +53,8 @@ struct RequestRecord {
   std::optional<Routing> routing;                          // routing_indices, routing_indices_token_indices
   std::optional<std::vector<double>> tpot;                 // (G) seconds
   std::optional<double> latency;                           // seconds
+  std::optional<std::vector<double>> logits;               // (G) raw logit of each token; not in files
+  std::optional<std::vector<int32_t>> ranks;               // (G) 0 = largest logit; not in files
   std::vector<std::pair<std::string, std::string>> extra;  // further fields in file order: name, JSON text
 };
 

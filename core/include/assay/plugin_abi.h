@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 #define ASSAY_ABI_MAJOR 1u
-#define ASSAY_ABI_MINOR 0u
+#define ASSAY_ABI_MINOR 1u
 #define ASSAY_PLUGIN_MAGIC 0x59415341u /* "ASAY" */
 
 typedef enum assay_code {
@@ -188,6 +188,10 @@ typedef struct assay_forward {
   uint32_t flags;
   const assay_run* runs; /* sequences must be distinct */
   size_t run_count;
+  /* Since 1.1. Null, or (run_count) arrays, each null or (count, moe_layers), owned by the caller: score of the last
+   * expert chosen minus that of the best one left out, scores as the router compares them; infinity where none is left.
+   */
+  float* const* routing_margins;
 } assay_forward;
 
 typedef struct assay_backend_info {
@@ -226,7 +230,8 @@ typedef struct assay_engine_config {
 
 enum {
   ASSAY_WANT_LOGPROBS = 1u << 0, /* prompt and generated */
-  ASSAY_WANT_ROUTING = 1u << 1
+  ASSAY_WANT_ROUTING = 1u << 1,
+  ASSAY_WANT_LOGITS = 1u << 2 /* since 1.1: generated_logits and generated_ranks; an engine may ignore it */
 };
 
 typedef struct assay_request {
@@ -278,6 +283,11 @@ typedef struct assay_result {
   double prefill_seconds;
   double decode_seconds;
   assay_str extra; /* JSON object with further fields for the result ("" : none) */
+  /* Since 1.1 */
+  assay_ids generated_ranks;      /* (tokens.size) rank of each token among the logits, 0 = largest; or empty */
+  assay_doubles generated_logits; /* (tokens.size) raw logit of each token; or empty */
+  const float* routing_margins;   /* (routing_tokens, moe_layers): router score of the last expert chosen minus that of
+                                     the best one left out; or null */
 } assay_result;
 
 typedef enum assay_event_kind {
@@ -320,7 +330,10 @@ enum { /* which members of an assay_record hold data */
        ASSAY_HAS_LOGPROBS = 1u << 3,
        ASSAY_HAS_TOP_N = 1u << 4,
        ASSAY_HAS_ROUTING = 1u << 5,
-       ASSAY_HAS_PROMPT_IDS = 1u << 6
+       ASSAY_HAS_PROMPT_IDS = 1u << 6,
+       ASSAY_HAS_TPOT = 1u << 7,           /* since 1.1 */
+       ASSAY_HAS_LATENCY = 1u << 8,        /* since 1.1 */
+       ASSAY_HAS_ROUTING_MARGINS = 1u << 9 /* since 1.1 */
 };
 
 typedef struct assay_record { /* one request of a golden or of a result */
@@ -337,6 +350,10 @@ typedef struct assay_record { /* one request of a golden or of a result */
   size_t moe_layers;
   size_t moe_topk;
   assay_ids routing_positions; /* token indices that the rows of `routing` belong to; empty: 0, 1, 2 ... */
+  /* Since 1.1 */
+  assay_doubles tpot;           /* (tokens.size) seconds */
+  double latency;               /* seconds */
+  const float* routing_margins; /* (routing_tokens, moe_layers) */
 } assay_record;
 
 typedef struct assay_pair {
@@ -360,7 +377,11 @@ typedef struct assay_judgement {
   size_t reference_quantity_count;
   const assay_quantity* candidate_quantities;
   size_t candidate_quantity_count;
-  assay_str options; /* JSON object, e.g. {"tolerance":0.001} */
+  /* JSON object of what is known, each member absent where it is not: {"tolerance": ASSAY.tolerance of the metric,
+   * "noise": {"max", "p99", "relative"} of the golden's noise model, "dtype": "fp32" | "fp16" | "bf16", the coarsest
+   * dtype of logits on either side, "logit": the largest magnitude of a logit, "sources": [paths of known-completion
+   * texts]} */
+  assay_str options;
 } assay_judgement;
 
 typedef enum assay_finding_kind {
@@ -395,6 +416,9 @@ typedef struct assay_comparator_table {
   uint32_t reserved;
   /* Stateless and thread-safe. Emits at least one finding per pair it judged. */
   int32_t (*judge)(const assay_judgement* judgement, const assay_sink* sink, assay_error* error);
+  /* Since 1.1: names in METRICS that this comparator serves; null: its own name alone. Static lifetime. */
+  const char* const* metrics;
+  size_t metric_count;
 } assay_comparator_table;
 
 #ifdef __cplusplus

@@ -7,13 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/evidence.h"
+
 namespace assay {
 
 // In ascending severity from kIdentical on: the verdict of a whole is the largest of its parts.
 enum class Verdict : uint8_t {
   kSkipped,        // something in ASSAY.requires is absent; counted apart
   kIdentical,      // every compared value equal
-  kEquivalent,     // within tolerance
+  kEquivalent,     // within tolerance, or near-ties alone
   kXfail,          // fails as declared
   kWaived,         // fails under a waiver that has not expired
   kXpass,          // passes although declared to fail
@@ -61,7 +63,12 @@ struct CaseVerdict {
   std::string reason;
   std::string golden;  // path of the file that judged; empty: none
   std::vector<MetricVerdict> metrics;
+  std::vector<RequestEvidence> evidence = {};  // of requests that are not IDENTICAL, at most kMaxEvidenceRequests
+  std::vector<std::string> environment = {};   // differences to the golden's provenance, a line each
+  std::string declared = {};           // the waiver or expectation that changed the verdict, one line; empty: none
+  std::optional<Verdict> judged = {};  // the verdict before that
 };
+inline constexpr size_t kMaxEvidenceRequests = 16;
 
 // Exit code of a set of verdicts (DESIGN 8): 0 all passed, 1 a verdict failed, 3 infrastructure only, 4 nothing ran.
 int exit_code(const std::vector<Verdict>& verdicts, bool strict = false);

@@ -12,7 +12,7 @@ namespace {
 
 int32_t judge(const assay_judgement*, const assay_sink*, assay_error*) { return ASSAY_OK; }
 
-const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, kNullEntry ? nullptr : judge};
+const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, kNullEntry ? nullptr : judge, nullptr, 0};
 
 const assay_plugin kPlugin = {.magic = kMagic,
                               .size = kSize == 0 ? sizeof(assay_plugin) : kSize,

@@ -90,7 +90,7 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
   });
 }
 
-const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge};
+const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, nullptr, 0};
 const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
                               sizeof(assay_plugin),
                               ASSAY_ABI_MAJOR,
