@@ -64,7 +64,8 @@ NoiseModel noise_in(const Json& json) {
   noise.measured_at = json.value("measured_at", "");
   noise.device = json.value("device", "");
   noise.shapes = json.value("shapes", noise.shapes);
-  for (const auto& [name, of] : json.value("metrics", Json::object()).items()) {
+  const Json metrics = json.value("metrics", Json::object());
+  for (const auto& [name, of] : metrics.items()) {
     noise.metrics[name] = {of.value("max", 0.0), of.value("p99", 0.0), of.value("relative", 0.0),
                            of.value("samples", uint64_t{0})};
   }
