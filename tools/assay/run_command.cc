@@ -1,131 +1,32 @@
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <csignal>
-#include <ctime>
-#include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
-#include <thread>
 
-#include "assay/case.h"
-#include "core/discover/discover.h"
-#include "core/report/junit.h"
 #include "core/run/run.h"
 #include "tools/assay/command.h"
+#include "tools/assay/run_options.h"
 #include "tools/assay/run_reporter.h"
 
 namespace assay::cli {
 
 namespace po = boost::program_options;
 
-namespace {
-
-constexpr double kLongestTimeout = 1e9;  // seconds; a clock in nanoseconds ends at 9.2e9
-constexpr const char* kUsage = "assay run [PATH]... [options]";
-
-std::atomic<bool> cancel_requested{false};  // NOLINT: a signal handler can reach nothing else
-
-void request_cancel(int /*signal*/) { cancel_requested = true; }
-
-// assay-out/20261129-101500-4711 below the current folder.
-std::string default_output() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char stamp[32];
-  std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &utc);
-  return "assay-out/" + std::string(stamp) + "-" + std::to_string(getpid());
-}
-
-po::options_description run_options_description() {
-  po::options_description options("options");
-  options.add_options()("path", po::value<Words>(), "case folders, or folders of cases (default: .)")(
-      "set", po::value<Words>(), "NAME=VALUE: a variable that cases name as ${NAME}; repeatable")(
-      "environment", po::value<std::string>()->default_value("dev"), "which golden files: environment")(
-      "platform", po::value<std::string>()->default_value(""), "which golden files: platform (default: the backend's)")(
-      "engine", po::value<std::string>()->default_value(""), "engine for all cases (default: each case's own)")(
-      "backend", po::value<std::string>()->default_value(""), "backend for all cases: cpu, reference, ...")(
-      "backend-options", po::value<std::string>()->default_value(""), "JSON object, e.g. {\"isa\":\"avx2\"}")(
-      "engine-options", po::value<std::string>()->default_value(""), "JSON object, over what cases say")(
-      "recorded", po::value<std::string>()->default_value(""), "engine replay: an output folder, or a results file")(
-      "filter", po::value<std::string>()->default_value(""), "name glob, metric:, engine:, tag:, model:, and/or/not")(
-      "jobs", po::value<int>()->default_value(1), "workers at once")(
-      "timeout", po::value<double>()->default_value(600), "seconds a case may take if it does not say so itself")(
-      "output", po::value<std::string>()->default_value(""), "folder for the results (default: below assay-out/)")(
-      "junit", po::value<std::string>()->default_value(""), "JUnit file, besides OUTPUT/junit.xml")(
-      "plugin-path", po::value<Words>(), "folder to look for plugins in first; repeatable")(
-      "strict", "EQUIVALENT does not pass")("allow-scripts", "allow LD_* in ENV_VARS")(
+int run_command(const Words& words) {
+  po::options_description description("options");
+  add_run_options(&description);
+  description.add_options()("junit", po::value<std::string>()->default_value(""),
+                            "JUnit file, besides OUTPUT/junit.xml")("strict", "EQUIVALENT does not pass")(
       "quiet", "no line for passing cases")("json", "print the outcomes as one JSON array, and nothing else")(
       "color", po::value<std::string>()->default_value("auto"), "auto, always or never");
-  return options;
-}
-
-Result<run::RunOptions> make_run_options(const po::variables_map& values, const Words& words) {
-  run::RunOptions options;
-  Words paths = all(values, "path");
-  if (paths.empty()) paths = {"."};
-  auto cases = discover::discover(paths);
-  if (!cases) return cases.status();
-  options.cases = *std::move(cases);
-
-  auto settings = parse_settings(all(values, "set"));
-  if (!settings) return settings.status();
-  options.variables = *std::move(settings);
-  options.environment = environment();
-  options.environment_name = values["environment"].as<std::string>();
-  options.platform = values["platform"].as<std::string>();
-  options.engine = values["engine"].as<std::string>();
-  options.backend = values["backend"].as<std::string>();
-  options.engine_options = values["engine-options"].as<std::string>();
-  options.backend_options = values["backend-options"].as<std::string>();
-  options.recorded = values["recorded"].as<std::string>();
-  for (const auto& [option, word] :
-       {std::pair("--environment", &options.environment_name), std::pair("--platform", &options.platform)}) {
-    if (word->find('/') != std::string::npos) {
-      return invalid(std::string(option) + " '" + *word + "': expected a plain name like dev or cpu_x86_64");
-    }
-  }
-  for (const auto& [option, word] : {std::pair("--engine-options", &options.engine_options),
-                                     std::pair("--backend-options", &options.backend_options)}) {
-    if (!word->empty() && !nlohmann::json::parse(*word, nullptr, false).is_object()) {
-      return invalid(std::string(option) + " '" + *word + "': expected a JSON object like {\"isa\":\"avx2\"}");
-    }
-  }
-  options.filter = values["filter"].as<std::string>();
-  options.jobs = values["jobs"].as<int>();
-  if (options.jobs < 1) return invalid("--jobs " + std::to_string(options.jobs) + ": expected 1 or more");
-  const double timeout = values["timeout"].as<double>();
-  if (!(timeout > 0 && timeout <= kLongestTimeout)) return invalid("--timeout: expected seconds > 0, at most 1e9");
-  options.case_timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000));
-  options.strict = values.count("strict") != 0;
-  options.allow_scripts = values.count("allow-scripts") != 0;
-  options.output = values["output"].as<std::string>();
-  if (options.output.empty()) options.output = default_output();
-  options.plugins = search_options(values);
-  options.worker = std::filesystem::path(program_dir()) / "assay-worker";
-  options.command = {"assay", "run"};
-  options.command.insert(options.command.end(), words.begin(), words.end());
-  options.cancel = &cancel_requested;
-  return options;
-}
-
-}  // namespace
-
-int run_command(const Words& words) {
-  const po::options_description description = run_options_description();
   po::variables_map values;
-  if (const auto code = parse(kUsage, description, "path", words, &values)) return *code;
+  if (const auto code = parse("assay run [PATH]... [options]", description, "path", words, &values)) return *code;
   const std::optional<bool> colour = wants_colour(values["color"].as<std::string>());
   if (!colour) return fail(invalid("--color: expected auto, always or never"));
-  auto options = make_run_options(values, words);
+  Words command = {"assay", "run"};
+  command.insert(command.end(), words.begin(), words.end());
+  auto options = make_run_options(values, command);
   if (!options) return fail(options.status());
 
-  std::signal(SIGINT, request_cancel);
-  std::signal(SIGTERM, request_cancel);
-  std::signal(SIGHUP, request_cancel);
   const bool json = values.count("json") != 0;
   RunReporter reporter(
       std::cout,

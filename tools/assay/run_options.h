@@ -1,0 +1,24 @@
+// What every command that runs cases shares: its options and what they mean.
+#pragma once
+
+#include <atomic>
+#include <boost/program_options.hpp>
+
+#include "core/run/run.h"
+#include "tools/assay/command.h"
+
+namespace assay::cli {
+
+// Adds the options that choose cases, goldens, engine, backend, limits and the output folder; "path" is for positional
+// words. Options of one command's own are added by that command.
+void add_run_options(boost::program_options::options_description* options);
+
+// What `values` ask for. Discovers the cases, reads the process environment, and names a new folder below assay-out/
+// when --output is not given. `command` is recorded: {"assay", "run", ...}. Options that the command does not have
+// keep their default. Fails with kInvalid or kNotFound, one line naming the option or the path.
+Result<run::RunOptions> make_run_options(const boost::program_options::variables_map& values, const Words& command);
+
+// Turns true once SIGINT, SIGTERM or SIGHUP arrived; the first call installs the handlers. For RunOptions::cancel.
+const std::atomic<bool>* cancel_on_signals();
+
+}  // namespace assay::cli
