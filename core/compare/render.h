@@ -15,7 +15,8 @@ std::string render_verdict_text(const CaseVerdict& verdict, bool every_request =
 
 // One JSON object on one line, without newline: {"verdict", "reason", "golden", "metrics": [{"metric", "verdict",
 // "findings": [{"verdict", "note", "request", "index", "compared", "differing", "max_abs_difference",
-// "smallest_passing_tolerance", "message"}]}]}.
+// "smallest_passing_tolerance", "message"}]}]} and, where there are any, "evidence" (evidence_json.h), "environment",
+// "declared" and "judged". NaN and infinities are the strings "NaN", "Infinity", "-Infinity".
 std::string verdict_json(const CaseVerdict& verdict);
 
 // The way back from verdict_json; unknown members are ignored. Fails with kInvalid.

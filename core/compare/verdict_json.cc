@@ -1,11 +1,31 @@
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/compare/evidence_json.h"
 #include "core/compare/render.h"
 
 namespace assay::compare {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Numbers that JSON lacks become the strings that Python gives them.
+Json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+}
+
+double number_in(const Json& json) {
+  if (!json.is_string()) return json.get<double>();
+  const std::string name = json.get<std::string>();
+  if (name == "Infinity") return kInfinity;
+  if (name == "-Infinity") return -kInfinity;
+  if (name == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  throw Json::other_error::create(500, "\"" + name + "\" is no number", &json);
+}
 
 Json to_json(const Finding& finding) {
   return {{"verdict", to_string(finding.verdict)},
@@ -14,13 +34,13 @@ Json to_json(const Finding& finding) {
           {"index", finding.index},
           {"compared", finding.compared},
           {"differing", finding.differing},
-          {"max_abs_difference", finding.max_abs_difference},
-          {"smallest_passing_tolerance", finding.smallest_passing_tolerance},
+          {"max_abs_difference", number(finding.max_abs_difference)},
+          {"smallest_passing_tolerance", number(finding.smallest_passing_tolerance)},
           {"message", finding.message}};
 }
 
-Verdict verdict_in(const Json& object) {
-  const std::string name = object.at("verdict").get<std::string>();
+Verdict verdict_in(const Json& object, const char* member = "verdict") {
+  const std::string name = object.at(member).get<std::string>();
   const std::optional<Verdict> verdict = parse_verdict(name);
   if (!verdict) throw Json::other_error::create(500, "unknown verdict \"" + name + "\"", &object);
   return *verdict;
@@ -34,8 +54,8 @@ Finding finding_in(const Json& object) {
   finding.index = object.at("index").get<int64_t>();
   finding.compared = object.at("compared").get<uint64_t>();
   finding.differing = object.at("differing").get<uint64_t>();
-  finding.max_abs_difference = object.at("max_abs_difference").get<double>();
-  finding.smallest_passing_tolerance = object.at("smallest_passing_tolerance").get<double>();
+  finding.max_abs_difference = number_in(object.at("max_abs_difference"));
+  finding.smallest_passing_tolerance = number_in(object.at("smallest_passing_tolerance"));
   finding.message = object.at("message").get<std::string>();
   return finding;
 }
@@ -49,10 +69,14 @@ std::string verdict_json(const CaseVerdict& verdict) {
     for (const Finding& finding : metric.findings) findings.push_back(to_json(finding));
     metrics.push_back({{"metric", metric.metric}, {"verdict", to_string(metric.verdict)}, {"findings", findings}});
   }
-  const Json object = {{"verdict", to_string(verdict.verdict)},
-                       {"reason", verdict.reason},
-                       {"golden", verdict.golden},
-                       {"metrics", metrics}};
+  Json object = {{"verdict", to_string(verdict.verdict)},
+                 {"reason", verdict.reason},
+                 {"golden", verdict.golden},
+                 {"metrics", metrics}};
+  if (!verdict.evidence.empty()) object["evidence"] = evidence_to_json(verdict.evidence);
+  if (!verdict.environment.empty()) object["environment"] = verdict.environment;
+  if (!verdict.declared.empty()) object["declared"] = verdict.declared;
+  if (verdict.judged) object["judged"] = to_string(*verdict.judged);
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -70,6 +94,10 @@ Result<CaseVerdict> parse_verdict_json(std::string_view json) {
       for (const Json& finding : entry.at("findings")) metric.findings.push_back(finding_in(finding));
       verdict.metrics.push_back(std::move(metric));
     }
+    if (object.contains("evidence")) verdict.evidence = evidence_from_json(object["evidence"]);
+    verdict.environment = object.value("environment", verdict.environment);
+    verdict.declared = object.value("declared", verdict.declared);
+    if (object.contains("judged")) verdict.judged = verdict_in(object, "judged");
     return verdict;
   } catch (const Json::exception& failure) {
     return invalid(std::string("verdict as JSON: ") + failure.what());
