@@ -44,7 +44,8 @@ void examine(DoctorRow* row) {
         return Json{{"version", plugin.version},
                     {"abi", fmt::format("{}.{}", plugin.abi_major, plugin.abi_minor)},
                     {"description", plugin.description},
-                    {"capabilities", plugin.capabilities}}
+                    {"capabilities", plugin.capabilities},
+                    {"metrics", plugin.metrics}}
             .dump(-1, ' ', false, Json::error_handler_t::replace);
       },
       std::chrono::seconds(20));
@@ -57,6 +58,7 @@ void examine(DoctorRow* row) {
   row->abi = seen["abi"];
   row->description = seen["description"];
   row->capabilities = capability_names(seen["capabilities"]);
+  row->metrics = seen["metrics"].get<std::vector<std::string>>();
 }
 
 }  // namespace
@@ -121,6 +123,9 @@ std::string to_text(const DoctorReport& report) {
     if (row.ok) {
       out += fmt::format("{:<8} {} {} (ABI {}): {}\n", row.shadowed_by.empty() ? "ok" : "shadowed", what, row.version,
                          row.abi, row.description);
+      if (!row.metrics.empty() && row.metrics != std::vector<std::string>{row.name}) {
+        out += fmt::format("         metrics: {}\n", fmt::join(row.metrics, ", "));
+      }
     } else {
       out += fmt::format("{:<8} {}: {}: {}\n", "BROKEN", what, row.failure, row.message);
     }
@@ -145,7 +150,8 @@ std::string to_json(const DoctorReport& report) {
                         {"version", row.version},
                         {"abi", row.abi},
                         {"description", row.description},
-                        {"capabilities", row.capabilities}});
+                        {"capabilities", row.capabilities},
+                        {"metrics", row.metrics}});
   }
   Json search = Json::array();
   for (const SearchDir& dir : report.dirs) search.push_back(dir.path.string());

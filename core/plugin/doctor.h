@@ -21,6 +21,7 @@ struct DoctorRow {
   std::string abi;                    // "1.0"
   std::string description;
   std::vector<std::string> capabilities;
+  std::vector<std::string> metrics;  // comparators: names in METRICS that it serves
 };
 
 struct DoctorReport {

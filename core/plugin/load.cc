@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "assay/sdk.hpp"
 #include "core/plugin/plugin.h"
 
 namespace assay::plugin {
@@ -66,6 +67,28 @@ std::optional<LoadError> check_table(const std::string& path, Kind kind, const v
     if (entries[i] == nullptr) {
       return error(LoadFailure::kNullTable, path, fmt::format("function {} of its table is null; fix the plugin", i));
     }
+  }
+  return std::nullopt;
+}
+
+// A comparator that is made for ABI 1.0, or lists no metric, serves its own name.
+std::vector<std::string> served_metrics(const FileName& file, const void* table) {
+  if (file.kind != Kind::kComparator) return {};
+  const auto* comparator = static_cast<const assay_comparator_table*>(table);
+  if (!ASSAY_KNOWS(comparator, metric_count) || comparator->metrics == nullptr) return {file.name};
+  return {comparator->metrics, comparator->metrics + comparator->metric_count};
+}
+
+std::optional<LoadError> check_metrics(const std::string& path, Kind kind, const void* table) {
+  if (kind != Kind::kComparator) return std::nullopt;
+  const auto* comparator = static_cast<const assay_comparator_table*>(table);
+  if (!ASSAY_KNOWS(comparator, metric_count) || comparator->metrics == nullptr) return std::nullopt;
+  if (comparator->metric_count == 0) {
+    return error(LoadFailure::kNullTable, path, "its list of metrics is empty, expected names or null; fix the plugin");
+  }
+  for (size_t i = 0; i < comparator->metric_count; ++i) {
+    if (comparator->metrics[i] != nullptr) continue;
+    return error(LoadFailure::kNullTable, path, fmt::format("name {} of its metrics is null; fix the plugin", i));
   }
   return std::nullopt;
 }
@@ -147,6 +170,7 @@ std::optional<LoadError> load(const std::filesystem::path& file, const assay_hos
   if (auto broken = check_descriptor(path, d)) return broken;
   if (auto broken = check_identity(path, *expected, d)) return broken;
   if (auto broken = check_table(path, expected->kind, d->table)) return broken;
+  if (auto broken = check_metrics(path, expected->kind, d->table)) return broken;
   *plugin = Plugin{.kind = expected->kind,
                    .name = d->name,
                    .version = d->version,
@@ -156,7 +180,8 @@ std::optional<LoadError> load(const std::filesystem::path& file, const assay_hos
                    .abi_major = d->abi_major,
                    .abi_minor = d->abi_minor,
                    .file = file,
-                   .table = d->table};
+                   .table = d->table,
+                   .metrics = served_metrics(*expected, d->table)};
   return std::nullopt;
 }
 

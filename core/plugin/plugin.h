@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "assay/plugin_abi.h"
 #include "assay/status.h"
@@ -35,6 +36,7 @@ struct Plugin {
   uint32_t abi_minor = 0;
   std::filesystem::path file;
   const void* table = nullptr;
+  std::vector<std::string> metrics;  // comparators: names in METRICS that it serves; other kinds: empty
 
   bool can(uint64_t capability) const { return (capabilities & capability) == capability; }
   // The function table; calling the one of another kind is a bug (assertion).

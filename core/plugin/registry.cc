@@ -54,4 +54,25 @@ Result<const Plugin*> PluginRegistry::find(Kind kind, std::string_view name) {
   return static_cast<const Plugin*>(entry->second.plugin.get());
 }
 
+Result<const Plugin*> PluginRegistry::find_metric_comparator(std::string_view metric) {
+  const auto serves = [&](const Plugin& plugin) {
+    return std::find(plugin.metrics.begin(), plugin.metrics.end(), metric) != plugin.metrics.end();
+  };
+  const Result<const Plugin*> named = find(Kind::kComparator, metric);
+  if (!named && named.status().code() != StatusCode::kNotFound) return named;
+  if (named && serves(**named)) return named;
+  std::vector<std::string> broken;
+  for (const Candidate& candidate : listing_.candidates) {
+    if (candidate.claim.kind != Kind::kComparator || !candidate.shadowed_by.empty()) continue;
+    const Result<const Plugin*> other = find(Kind::kComparator, candidate.claim.name);
+    if (other && serves(**other)) return other;
+    if (!other) broken.push_back(other.status().message());
+  }
+  std::string message = named ? fmt::format("comparator '{0}' does not serve metric '{0}', but {1}", metric,
+                                            fmt::join((*named)->metrics, ", "))
+                              : named.status().message() + "; none of them serves this metric";
+  if (!broken.empty()) message += fmt::format("; not asked: {}", fmt::join(broken, "; "));
+  return not_found(std::move(message));
+}
+
 }  // namespace assay::plugin

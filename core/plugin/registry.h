@@ -26,8 +26,10 @@ class PluginRegistry {
   // kNotFound: no file of that name (the message lists the names that exist); kUnsupported: broken or for another ABI.
   Result<const Plugin*> find(Kind kind, std::string_view name);
 
-  // The comparator of a name in METRICS.
-  Result<const Plugin*> find_metric_comparator(std::string_view metric) { return find(Kind::kComparator, metric); }
+  // The comparator that serves a name in METRICS: the one called so, unless it lists other metrics alone; else the
+  // first in search order that lists the name (files of one folder in order of their names). Loads comparators until
+  // one serves it. Fails like `find`; comparators that cannot be loaded are named where nothing serves the metric.
+  Result<const Plugin*> find_metric_comparator(std::string_view metric);
 
   // Names of the plugins of a kind that files exist for, ascending. Loads nothing.
   std::vector<std::string> names(Kind kind) const;

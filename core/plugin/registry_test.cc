@@ -77,6 +77,54 @@ TEST_F(Registry, AbsentPluginNamesFoldersAndNeighbours) {
                                               HasSubstr((root_ / "installed").string())));
 }
 
+TEST_F(Registry, AMetricIsServedByTheComparatorThatListsIt) {
+  put("installed", "in_order");
+  put("installed", "serves_speed");
+  PluginRegistry registry(options());
+  const Result<const Plugin*> speed = registry.find_metric_comparator("speed");
+  ASSERT_TRUE(speed.ok()) << speed.status().message();
+  EXPECT_EQ((*speed)->name, "serves_speed");
+  EXPECT_THAT((*speed)->metrics, ElementsAre("speed", "heat"));
+  EXPECT_EQ(*registry.find_metric_comparator("heat"), *speed);
+  const Result<const Plugin*> own = registry.find_metric_comparator("in_order");
+  ASSERT_TRUE(own.ok()) << own.status().message();
+  EXPECT_THAT((*own)->metrics, ElementsAre("in_order"));
+}
+
+TEST_F(Registry, OfTwoComparatorsOfAMetricTheFirstInSearchOrderServes) {
+  put("flag", "serves_speed");
+  put("installed", "serves_heat");
+  EXPECT_EQ((*PluginRegistry(options()).find_metric_comparator("heat"))->name, "serves_speed");
+  put("environment", "serves_heat");
+  fs::remove(root_ / "flag/comparator_serves_speed.so");
+  EXPECT_EQ((*PluginRegistry(options()).find_metric_comparator("heat"))->file,
+            root_ / "environment/comparator_serves_heat.so");
+  put("environment", "serves_speed");
+  EXPECT_EQ((*PluginRegistry(options()).find_metric_comparator("heat"))->name, "serves_heat");  // by file name
+}
+
+TEST_F(Registry, AComparatorThatListsOtherMetricsDoesNotServeItsOwnName) {
+  put("flag", "speed");
+  PluginRegistry alone(options());
+  const Result<const Plugin*> none = alone.find_metric_comparator("speed");
+  EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(none.status().message(), HasSubstr("comparator 'speed' does not serve metric 'speed', but weight"));
+  put("installed", "serves_speed");
+  EXPECT_EQ((*PluginRegistry(options()).find_metric_comparator("speed"))->name, "serves_speed");
+}
+
+TEST_F(Registry, ABrokenComparatorHidesNoOtherAndIsNamedWhereNoneServes) {
+  put("flag", "bad_magic");
+  put("flag", "null_metric");
+  put("installed", "serves_speed");
+  PluginRegistry registry(options());
+  EXPECT_TRUE(registry.find_metric_comparator("heat").ok());
+  const Result<const Plugin*> none = registry.find_metric_comparator("weight");
+  EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(none.status().message(), AllOf(HasSubstr("not asked: comparator 'bad_magic': bad magic"),
+                                             HasSubstr("name 1 of its metrics is null")));
+}
+
 TEST_F(Registry, NamesThatLeaveTheFolderAreNotFound) {
   put("installed", "in_order");
   PluginRegistry registry(options());
@@ -134,6 +182,7 @@ TEST_F(Registry, DoctorIsHealthyWhenOnlyAShadowedFileIsBroken) {
   EXPECT_FALSE(report.rows[1].ok);
   EXPECT_TRUE(report.healthy());
   EXPECT_THAT(report.rows[0].capabilities, ElementsAre("text", "bit 40"));
+  EXPECT_THAT(report.rows[0].metrics, ElementsAre("in_order"));
 }
 
 TEST_F(Registry, DoctorWithoutPluginsSaysSo) { EXPECT_THAT(to_text(doctor(options())), HasSubstr("no plugin files")); }

@@ -1,9 +1,10 @@
-// One source for every deliberately broken plugin of the tests; what is wrong is chosen by the constants below, which
-// CMake writes into broken_config.h for each target.
+// One source for every plugin of the tests, deliberately broken ones foremost; what is wrong is chosen by the constants
+// that CMake writes into broken_config.h for each target.
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 
 #include "assay/sdk.hpp"
 #include "broken_config.h"
@@ -12,7 +13,9 @@ namespace {
 
 int32_t judge(const assay_judgement*, const assay_sink*, assay_error*) { return ASSAY_OK; }
 
-const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, kNullEntry ? nullptr : judge, nullptr, 0};
+const bool kOwnNameAlone = std::size(kMetrics) == 1 && kMetrics[0] == nullptr;
+const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, kNullEntry ? nullptr : judge,
+                                       kOwnNameAlone ? nullptr : kMetrics, kOwnNameAlone ? 0 : std::size(kMetrics)};
 
 const assay_plugin kPlugin = {.magic = kMagic,
                               .size = kSize == 0 ? sizeof(assay_plugin) : kSize,
