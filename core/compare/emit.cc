@@ -2,44 +2,91 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "assay/sdk.hpp"
+#include "core/compare/ulp.h"
+#include "core/golden/text.h"
 
 namespace assay::compare {
 namespace {
 
-Result<nlohmann::json> object_of(assay_str options) {
-  if (options.size == 0) return nlohmann::json::object();
-  nlohmann::json parsed = nlohmann::json::parse(sdk::text(options), nullptr, false);
-  if (!parsed.is_object()) {
-    return invalid(fmt::format("options {}: expected a JSON object", sdk::text(options).substr(0, 80)));
+using Json = nlohmann::json;
+
+constexpr size_t kShown = 80;  // code points of a value quoted in a message
+
+// JSON text cut for a message; ill-formed UTF-8 is no reason to throw.
+std::string shown(const Json& value) {
+  return std::string(text::prefix(value.dump(-1, ' ', false, Json::error_handler_t::replace), kShown));
+}
+
+Status read_number(const std::string& name, const Json& value, std::optional<double>& number) {
+  if (value.is_number()) number = value.get<double>();
+  if (number && std::isfinite(*number) && *number >= 0) return {};
+  return invalid(fmt::format("option {} is {}, expected a finite number >= 0", name, shown(value)));
+}
+
+Status read_noise(const Json& value, NoiseOption& noise) {
+  if (!value.is_object()) return invalid(fmt::format("option noise is {}, expected an object", shown(value)));
+  for (const auto& [name, number] : value.items()) {
+    std::optional<double>* member = name == "max"        ? &noise.max
+                                    : name == "p99"      ? &noise.p99
+                                    : name == "relative" ? &noise.relative
+                                                         : nullptr;
+    if (member == nullptr) {
+      return invalid(fmt::format("unknown option noise.{}; expected max, p99 or relative",
+                                 text::printable(name).substr(0, kShown)));
+    }
+    if (Status status = read_number("noise." + name, number, *member); !status.ok()) return status;
   }
-  return parsed;
+  return {};
+}
+
+Status read_sources(const Json& value, std::vector<std::string>& sources) {
+  const bool strings =
+      value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); });
+  if (!strings) return invalid(fmt::format("option sources is {}, expected a list of paths", shown(value)));
+  sources = value.get<std::vector<std::string>>();
+  return {};
+}
+
+Status read_member(const std::string& name, const Json& value, ComparatorOptions& options) {
+  if (name == "tolerance") return read_number(name, value, options.tolerance);
+  if (name == "logit") return read_number(name, value, options.logit);
+  if (name == "noise") return read_noise(value, options.noise);
+  if (name == "sources") return read_sources(value, options.sources);
+  if (name == "dtype") {
+    if (value.is_string()) options.dtype = value.get<std::string>();
+    if (mantissa_bits(options.dtype)) return {};
+    return invalid(fmt::format("option dtype is {}, expected \"fp32\", \"fp16\" or \"bf16\"", shown(value)));
+  }
+  return invalid(
+      fmt::format("unknown option {}; expected tolerance, noise, dtype, logit or sources", text::quoted(name, kShown)));
 }
 
 }  // namespace
 
-Result<double> tolerance_option(assay_str options, double otherwise) {
-  const Result<nlohmann::json> object = object_of(options);
-  if (!object) return object.status();
-  double tolerance = otherwise;
-  for (const auto& [name, value] : object->items()) {
-    if (name != "tolerance") return invalid(fmt::format("unknown option \"{}\"; expected \"tolerance\"", name));
-    if (!value.is_number()) return invalid(fmt::format("tolerance is {}, expected a number >= 0", value.dump()));
-    tolerance = value.get<double>();
+Result<ComparatorOptions> parse_options(assay_str options) {
+  ComparatorOptions parsed;
+  if (options.size == 0) return parsed;
+  const Json object = Json::parse(sdk::text(options), nullptr, false);
+  if (!object.is_object()) {
+    return invalid(fmt::format("options {}: expected a JSON object", text::quoted(sdk::text(options), kShown)));
   }
-  if (std::isfinite(tolerance) && tolerance >= 0) return tolerance;
-  return invalid(fmt::format("tolerance is {}, expected a finite number >= 0", tolerance));
+  for (const auto& [name, value] : object.items()) {
+    if (Status status = read_member(name, value, parsed); !status.ok()) return status;
+  }
+  return parsed;
 }
 
-Status no_options(assay_str options, std::string_view metric) {
-  const Result<nlohmann::json> object = object_of(options);
-  if (!object) return object.status();
-  if (object->empty()) return {};
-  return invalid(fmt::format("{} takes no option, got \"{}\": remove it from ASSAY.tolerance", metric,
-                             object->items().begin().key()));
+Status refuse_tolerance(const ComparatorOptions& options, std::string_view metric) {
+  if (!options.tolerance) return {};
+  return invalid(
+      fmt::format("{} takes no option \"tolerance\" ({:g} given): it is exact; remove it from "
+                  "ASSAY.tolerance",
+                  metric, *options.tolerance));
 }
 
 void emit(const assay_sink& sink, const Observation& observation) {

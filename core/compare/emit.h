@@ -2,20 +2,38 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "assay/plugin_abi.h"
 #include "assay/status.h"
 
 namespace assay::compare {
 
-// Member "tolerance" of the options object, or `otherwise` where it has none.
-// Fails with kInvalid: not an object, another member, not a number >= 0.
-Result<double> tolerance_option(assay_str options, double otherwise);
+// Noise of the metric as the golden records it; a member that is not recorded is nullopt.
+struct NoiseOption {
+  std::optional<double> max;       // the metric's unit, >= 0
+  std::optional<double> p99;       // the metric's unit, >= 0
+  std::optional<double> relative;  // >= 0
+};
 
-// Fails with kInvalid when the options object has any member.
-Status no_options(assay_str options, std::string_view metric);
+// assay_judgement.options, see there. What is not known is nullopt or empty.
+struct ComparatorOptions {
+  std::optional<double> tolerance;  // ASSAY.tolerance of the metric, >= 0
+  NoiseOption noise;
+  std::string dtype;            // of the logits: "fp32", "fp16", "bf16"
+  std::optional<double> logit;  // largest magnitude of a logit, >= 0
+  std::vector<std::string> sources;
+};
+
+// Fails with kInvalid and one line: not a JSON object, a member that is not documented, a value of the wrong type,
+// a number that is negative or not finite, another dtype. Every comparator accepts every documented member.
+Result<ComparatorOptions> parse_options(assay_str options);
+
+// Fails with kInvalid when a tolerance is given to a metric that is exact.
+Status refuse_tolerance(const ComparatorOptions& options, std::string_view metric);
 
 struct Observation {
   uint32_t kind = ASSAY_FINDING_NOTE;  // assay_finding_kind

@@ -64,6 +64,18 @@ RecordView::RecordView(const RequestRecord& record) : view_(sdk::sized<assay_rec
     view_.moe_topk = routing.topk;
     view_.routing_positions = {routing.positions.data(), routing.positions.size()};
     has(ASSAY_HAS_ROUTING);
+    if (!routing.margins.empty() && routing.margins.size() == routing.tokens * routing.layers) {
+      view_.routing_margins = routing.margins.data();
+      has(ASSAY_HAS_ROUTING_MARGINS);
+    }
+  }
+  if (record.tpot) {
+    view_.tpot = {record.tpot->data(), record.tpot->size()};
+    has(ASSAY_HAS_TPOT);
+  }
+  if (record.latency) {
+    view_.latency = *record.latency;
+    has(ASSAY_HAS_LATENCY);
   }
 }
 

@@ -45,9 +45,10 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair) {
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
   return sdk::guarded(error, [&]() -> assay::Status {
-    if (assay::Status status = assay::compare::no_options(judgement->options, "generated_tokens"); !status.ok()) {
+    const auto options = assay::compare::parse_options(judgement->options);
+    if (!options) return options.status();
+    if (assay::Status status = assay::compare::refuse_tolerance(*options, "generated_tokens"); !status.ok())
       return status;
-    }
     for (size_t i = 0; i < judgement->pair_count; ++i) judge_pair(*sink, judgement->pairs[i]);
     return {};
   });

@@ -164,10 +164,11 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, double tolerance
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
   return sdk::guarded(error, [&]() -> assay::Status {
-    const assay::Result<double> tolerance = assay::compare::tolerance_option(judgement->options, kDefaultTolerance);
-    if (!tolerance) return tolerance.status();
+    const auto options = assay::compare::parse_options(judgement->options);
+    if (!options) return options.status();
+    const double tolerance = options->tolerance.value_or(kDefaultTolerance);
     Statistics all;
-    for (size_t i = 0; i < judgement->pair_count; ++i) judge_pair(*sink, judgement->pairs[i], *tolerance, all);
+    for (size_t i = 0; i < judgement->pair_count; ++i) judge_pair(*sink, judgement->pairs[i], tolerance, all);
     if (all.count > 0 && judgement->pair_count > 1) {
       emit(*sink, {.kind = ASSAY_FINDING_NOTE,
                    .index = static_cast<int64_t>(all.max_index),
@@ -175,7 +176,7 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
                    .differing = all.over,
                    .max_abs_difference = all.max,
                    .smallest_passing_tolerance = all.max,
-                   .message = "all requests: " + all.line(*tolerance)});
+                   .message = "all requests: " + all.line(tolerance)});
     }
     return {};
   });
