@@ -68,6 +68,18 @@ TEST(BrokenResults, IdsBeyondInt32AreRefused) {
   EXPECT_THAT(error_of(R"({"0": {"generated_tokens": [1, NaN]}})"), HasSubstr("generated_tokens[1] is the number NaN"));
 }
 
+TEST(BrokenResults, MarginsOfAnotherShapeThanTheRoutingAreRefused) {
+  const auto error = [](const std::string& margins) {
+    return error_of(R"({"0": {"routing_indices": [[[1], [2]], [[3], [4]]], "routing_margins": )" + margins + "}}");
+  };
+  EXPECT_THAT(error("[[1, 2]]"), HasSubstr("routing_margins has shape (1, 2), expected (2, 2)"));
+  EXPECT_THAT(error("[[1], [2]]"), HasSubstr("routing_margins has shape (2, 1), expected (2, 2)"));
+  EXPECT_THAT(error("[[1, 2], [3]]"), HasSubstr("routing_margins[1] has 1 margins, expected 2"));
+  EXPECT_THAT(error("[1]"), HasSubstr("routing_margins[0] is the number 1, expected a list"));
+  EXPECT_THAT(error("[[[1]]]"), HasSubstr("routing_margins[0][0] is a list, expected a margin"));
+  EXPECT_THAT(error("7"), HasSubstr("expected a list: (tokens, layers)"));
+}
+
 TEST(BrokenResults, RaggedRoutingIsRefused) {
   EXPECT_THAT(error_of(R"({"0": {"routing_indices": [[[1, 2], [3]]]}})"), HasSubstr("has 1 experts, expected 2"));
   EXPECT_THAT(error_of(R"({"0": {"routing_indices": [[[1], [3]], [[1]]]}})"), HasSubstr("has 1 layers, expected 2"));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "assay/golden.h"
 
@@ -79,6 +80,16 @@ TEST(ReadResults, TextOnlyFormKeepsItsId) {
   EXPECT_EQ(set.requests[0].text, "a");
   EXPECT_EQ(set.requests[0].extra[0].second, "0");
   EXPECT_EQ(set.requests[1].extra[0].second, "\"1\"");
+}
+
+TEST(ReadResults, RoutingMarginsBelongToTheRoutingWhereverTheyStand) {
+  const ResultSet set = read(R"({"0": {"routing_margins": [[0.5, Infinity], [0.25, 1]],
+    "routing_indices": [[[1], [2]], [[3], [4]]]}, "1": {"routing_indices": [[[1]]], "routing_margins": null},
+    "2": {"generated_tokens": [1], "routing_margins": [[1]]}})");
+  EXPECT_THAT(set.requests[0].routing->margins, ElementsAre(0.5F, std::numeric_limits<float>::infinity(), 0.25F, 1.0F));
+  EXPECT_TRUE(set.requests[1].routing->margins.empty());
+  EXPECT_THAT(set.notes, ElementsAre("request 2: routing_margins without routing_indices: left out"));
+  EXPECT_EQ(results_text(read(results_text(set))), results_text(set));
 }
 
 TEST(ReadResults, RoutingKeepsItsShapeAndPositions) {

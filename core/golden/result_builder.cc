@@ -19,7 +19,7 @@ std::string shown(std::string_view value) { return text::quoted(value, kShownTex
 }  // namespace
 
 ResultBuilder::Field ResultBuilder::field_of(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, Field>, 14> kFields = {{
+  static constexpr std::array<std::pair<std::string_view, Field>, 15> kFields = {{
       {"input_prompt", Field::kPrompt},
       {"generated_text", Field::kText},
       {"generated_tokens", Field::kTokens},
@@ -34,6 +34,7 @@ ResultBuilder::Field ResultBuilder::field_of(std::string_view name) {
       {"routing_indices", Field::kRouting},
       {"routing_indices_token_indices", Field::kPositions},
       {"prompt_tokens", Field::kPromptIds},
+      {"routing_margins", Field::kMargins},
   }};
   for (const auto& [field_name, field] : kFields) {
     if (field_name == name) return field;
@@ -57,6 +58,8 @@ ResultBuilder::Type ResultBuilder::type_of(Field field) {
       return Type::kTopLists;
     case Field::kRouting:
       return Type::kRouting;
+    case Field::kMargins:
+      return Type::kMargins;
     default:
       return Type::kDoubles;
   }
@@ -124,6 +127,10 @@ std::string ResultBuilder::where() {
       if (depth_ >= 3) place += fmt::format("[{}]", topk_);
       return place;
     }
+    case Type::kMargins:
+      place += fmt::format("[{}]", margins_->rows);
+      if (depth_ >= 2) place += fmt::format("[{}]", margins_->values.size() - margins_->complete);
+      return place;
     default:
       return place;
   }
@@ -156,6 +163,8 @@ std::string_view ResultBuilder::expected() const {
                            : "a logprob (number)";
     case Type::kRouting:
       return depth_ < 3 ? "a list: (tokens, layers, topk) expert indices" : "an expert index from 0 to 65535";
+    case Type::kMargins:
+      return depth_ < 2 ? "a list: (tokens, layers) margins" : "a margin (number)";
   }
   return "something else";
 }
@@ -195,6 +204,9 @@ void ResultBuilder::clear_field() {
     case Type::kRouting:
       record().routing.reset();
       break;
+    case Type::kMargins:
+      margins_.reset();
+      break;
   }
 }
 
@@ -210,6 +222,7 @@ bool ResultBuilder::begin_request() {
   record().id = name_;
   seen_ = 0;
   positions_.reset();
+  margins_.reset();
   place_ = Place::kRequest;
   return true;
 }
@@ -225,7 +238,26 @@ bool ResultBuilder::end_request() {
     }
     request.routing->positions = *std::move(positions_);
   }
+  if (margins_ && !join_margins()) return false;
   place_ = Place::kTop;
+  return true;
+}
+
+// The margins belong to routing_indices, wherever the two stand in the request.
+bool ResultBuilder::join_margins() {
+  const std::string id = text::printable(name_);
+  if (!record().routing) {
+    set_.notes.push_back(fmt::format("request {}: routing_margins without routing_indices: left out", id));
+    return true;
+  }
+  Routing& routing = *record().routing;
+  if (margins_->rows != routing.tokens || (margins_->rows > 0 && margins_->row_size != routing.layers)) {
+    return fail(fmt::format(
+        "request {}: routing_margins has shape ({}, {}), expected ({}, {}): one for each token and layer of "
+        "routing_indices",
+        id, margins_->rows, margins_->row_size, routing.tokens, routing.layers));
+  }
+  routing.margins = std::move(margins_->values);
   return true;
 }
 

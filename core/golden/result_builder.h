@@ -61,9 +61,10 @@ class ResultBuilder {
     kTopN,
     kPromptTopN,
     kRouting,
+    kMargins,
     kCount
   };
-  enum class Type : uint8_t { kString, kDouble, kInts, kDoubles, kTopLists, kRouting };
+  enum class Type : uint8_t { kString, kDouble, kInts, kDoubles, kTopLists, kRouting, kMargins };
   struct Number {
     double value;
     bool integral;     // fits int64_t and was spelled without fraction or exponent
@@ -81,6 +82,8 @@ class ResultBuilder {
   void add_top_entry(double logprob);
   Quantity& add_quantity();
   bool start_value_array();
+  bool end_margin_row();
+  bool join_margins();
   bool end_routing_level();
   bool begin_request();
   bool end_request();
@@ -118,6 +121,14 @@ class ResultBuilder {
   size_t topk_ = 0;    // of the routing cell being read
   bool routing_shaped_ = false;
   std::optional<std::vector<int32_t>> positions_;  // routing_indices_token_indices
+  // routing_margins as read so far: (rows, row_size) where the rows have one size.
+  struct Margins {
+    std::vector<float> values;
+    size_t rows = 0;
+    size_t row_size = 0;
+    size_t complete = 0;  // values in closed rows
+  };
+  std::optional<Margins> margins_;
   RawJson raw_;
 
   bool was_string_ = false;

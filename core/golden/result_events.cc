@@ -106,6 +106,8 @@ bool ResultBuilder::number_in_value(const Number& number) {
              number.integer <= std::numeric_limits<uint16_t>::max()) {
     record().routing->experts.push_back(static_cast<uint16_t>(number.integer));
     ++topk_;
+  } else if (type == Type::kMargins && depth_ == 2) {
+    margins_->values.push_back(static_cast<float>(number.value));
   } else if (type == Type::kDouble && depth_ == 0) {
     record().latency = number.value;
     return end_value();
@@ -220,7 +222,8 @@ bool ResultBuilder::start_array(size_t) {
 bool ResultBuilder::start_value_array() {
   const Type type = type_of(field_);
   const bool routing = type == Type::kRouting && depth_ < 3;
-  if (type == Type::kString || type == Type::kDouble || (depth_ > 0 && !routing)) return wrong("a list");
+  const bool nested = routing || (type == Type::kMargins && depth_ < 2);
+  if (type == Type::kString || type == Type::kDouble || (depth_ > 0 && !nested)) return wrong("a list");
   if (routing && depth_ == 0) {
     record().routing.emplace();
     routing_shaped_ = false;
@@ -231,6 +234,7 @@ bool ResultBuilder::start_value_array() {
   if (type == Type::kInts) ints().emplace();
   if (type == Type::kDoubles) doubles().emplace();
   if (type == Type::kTopLists) lists().emplace();
+  if (type == Type::kMargins) margins_.emplace();
   return true;
 }
 
@@ -245,7 +249,20 @@ bool ResultBuilder::end_array() {
   }
   --depth_;
   if (depth_ == 0) return end_value();
+  if (type_of(field_) == Type::kMargins) return end_margin_row();
   return type_of(field_) != Type::kRouting || end_routing_level();
+}
+
+bool ResultBuilder::end_margin_row() {
+  Margins& margins = *margins_;
+  const size_t size = margins.values.size() - margins.complete;
+  if (margins.rows > 0 && size != margins.row_size) {
+    return fail(fmt::format("{} has {} margins, expected {} as in those before it", where(), size, margins.row_size));
+  }
+  margins.row_size = size;
+  margins.complete = margins.values.size();
+  ++margins.rows;
+  return true;
 }
 
 // A row (depth 1) or a cell (depth 2) of the routing closed: all must have one shape.

@@ -73,6 +73,16 @@ void append_routing(std::string& out, const Routing& routing) {
   });
 }
 
+void append_margins(std::string& out, const Routing& routing) {
+  const float* margin = routing.margins.data();
+  const std::vector<char> rows(routing.tokens);
+  append_list(out, rows.data(), rows.size(), [&](char) {
+    append_list(out, margin, routing.layers,
+                [&](float value) { json::append_double(out, static_cast<double>(value)); });
+    margin += routing.layers;
+  });
+}
+
 void append_request(std::string& out, const RequestRecord& request) {
   Members members(out);
   const auto doubles = [&](std::string_view name, const std::optional<std::vector<double>>& values) {
@@ -117,6 +127,10 @@ void append_request(std::string& out, const RequestRecord& request) {
     if (!request.routing->positions.empty()) {
       members.name("routing_indices_token_indices");
       append_ints(out, request.routing->positions);
+    }
+    if (!request.routing->margins.empty()) {
+      members.name("routing_margins");
+      append_margins(out, *request.routing);
     }
   }
   for (const auto& [name, value] : request.extra) {
