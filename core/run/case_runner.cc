@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/run/environment.h"
 #include "core/run/events.h"
 #include "core/run/judging.h"
 #include "core/run/process.h"
@@ -81,6 +82,7 @@ struct CaseRunner::Files {
 struct CaseRunner::Judged {
   CaseVerdict verdict;
   CaseSummary summary;
+  std::optional<Provenance> provenance;
   bool actual_written = false;
 };
 
@@ -90,6 +92,7 @@ CaseRunner::CaseRunner(const WorkerPlan& plan, const plugin::Plugin& engine, con
       engine_(engine),
       model_(model),
       load_seconds_(load_seconds),
+      maker_(plan, engine, model),
       registry_(registry),
       emit_(std::move(emit)) {}
 
@@ -131,6 +134,7 @@ void CaseRunner::run(const CaseOrder& order) {
   finished["name"] = order.name;
   finished["verdict"] = to_json(judged.verdict);
   finished["summary"] = to_json(summary);
+  if (judged.provenance) finished["provenance"] = Json::parse(to_json(*judged.provenance));
   finished["actual"] = judged.actual_written ? files.actual.string() : "";
   finished["log"] = files.log.string();
   emit_(finished);
@@ -179,6 +183,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   judged.summary.prefill_rate = rate(session->prefill_tokens, session->prefill_seconds);
   judged.summary.decode_rate = rate(session->generated_tokens - session->records.size(), session->decode_seconds);
   judged.summary.first_token_seconds = session->first_token_seconds;
+  judged.provenance = maker_.provenance(order.prompts.size(), session->batch);
   ResultSet actual;
   actual.requests = std::move(session->records);
   actual.path = files.actual.string();
@@ -195,12 +200,31 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
     emit_(judging);
     judged.verdict = judge_results(plan_, order, actual, engine_, registry_);
   }
+  explain(order, &judged);
   if (written.ok() && !order.output_path.empty()) {
     if (Status copied = write_results(order.output_path, actual); !copied.ok()) {
       judged.verdict = {Verdict::kInfra, copied.with("--output-path").message(), "", {}};
     }
   }
   return judged;
+}
+
+// Digests, where somebody asks for them, and what is different from where the golden was made.
+void CaseRunner::explain(const CaseOrder& order, Judged* judged) {
+  const bool failing = !passes(judged->verdict.verdict);
+  const std::optional<Provenance> golden = failing ? provenance_of_golden(judged->verdict.golden) : std::nullopt;
+  if (plan_.digest_weights || (golden && !(golden->weights_sha256 + golden->tokenizer_sha256).empty())) {
+    Json digesting = make_event(event::kDigestStarted);
+    digesting["case"] = order.id;
+    emit_(digesting);
+    if (Status digested = maker_.add_digests(&*judged->provenance); !digested.ok()) {
+      Json note = make_event(event::kNote);
+      note["case"] = order.id;
+      note["message"] = digested.message();
+      emit_(note);
+    }
+  }
+  if (golden) explain_environment(*golden, *judged->provenance, &judged->verdict);
 }
 
 }  // namespace assay::run

@@ -7,6 +7,7 @@
 #include "core/plugin/registry.h"
 #include "core/run/engine_session.h"
 #include "core/run/loaded_model.h"
+#include "core/run/maker.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -24,11 +25,13 @@ class CaseRunner {
   struct Files;
   struct Judged;
   Judged run_and_judge(const CaseOrder& order, const Files& files);
+  void explain(const CaseOrder& order, Judged* judged);
 
   const WorkerPlan& plan_;
   const plugin::Plugin& engine_;
   const LoadedModel& model_;
   const double load_seconds_;
+  Maker maker_;
   plugin::PluginRegistry& registry_;
   std::function<void(const nlohmann::ordered_json&)> emit_;
 };

@@ -13,7 +13,8 @@
 //   request_finished request tokens seconds
 //   request_failed   request code message
 //   judging_started                          (all requests are over)
-//   case_finished    verdict {verdict reason golden metrics} summary {...} actual log
+//   digest_started                           (of weights: takes as long as reading them)
+//   case_finished    verdict {verdict reason golden metrics} summary {...} provenance {...} actual log
 //   worker_finished  cases
 //   worker_crashed   group death case request restarts
 //   note             message
@@ -41,6 +42,7 @@ inline constexpr std::string_view kCaseStarted = "case_started";
 inline constexpr std::string_view kRequestFinished = "request_finished";
 inline constexpr std::string_view kRequestFailed = "request_failed";
 inline constexpr std::string_view kJudgingStarted = "judging_started";
+inline constexpr std::string_view kDigestStarted = "digest_started";
 inline constexpr std::string_view kCaseFinished = "case_finished";
 inline constexpr std::string_view kWorkerFinished = "worker_finished";
 inline constexpr std::string_view kWorkerCrashed = "worker_crashed";

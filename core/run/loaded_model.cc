@@ -29,6 +29,7 @@ Result<LoadedModel> LoadedModel::load(const WorkerPlan& plan, plugin::PluginRegi
 }
 
 Status LoadedModel::open(const WorkerPlan& plan, const plugin::Plugin& plugin) {
+  plugin_ = &plugin;
   backend_ = plugin.backend();
   auto source = sdk::sized<assay_model_source>();
   source.config_json = sdk::view(config_json_);
@@ -45,6 +46,7 @@ Status LoadedModel::open(const WorkerPlan& plan, const plugin::Plugin& plugin) {
   }
   device_ = sdk::text(info.device);
   weight_bytes_ = info.weight_bytes;
+  logits_mantissa_ = info.logits_mantissa;
   return {};
 }
 

@@ -19,6 +19,7 @@ class LoadedModel {
   static Result<LoadedModel> load(const WorkerPlan& plan, plugin::PluginRegistry& registry);
 
   const assay_backend_table* backend() const { return backend_; }  // null: none
+  const plugin::Plugin* plugin() const { return plugin_; }         // of the backend; null: none
   void* model() const { return model_.get(); }
   const std::string& config_json() const { return config_json_; }
   const std::string& tokenizer_json() const { return tokenizer_json_; }
@@ -26,6 +27,7 @@ class LoadedModel {
   const std::string& arithmetic() const { return arithmetic_; }  // "fp32", "bf16"; "" without a backend
   const std::string& checkpoint() const { return checkpoint_; }
   uint64_t weight_bytes() const { return weight_bytes_; }
+  int32_t logits_mantissa() const { return logits_mantissa_; }  // bits, hidden one included; 0: not known
 
  private:
   struct Close {
@@ -35,6 +37,7 @@ class LoadedModel {
 
   Status open(const WorkerPlan& plan, const plugin::Plugin& plugin);
 
+  const plugin::Plugin* plugin_ = nullptr;
   const assay_backend_table* backend_ = nullptr;
   std::unique_ptr<void, Close> model_;
   std::string config_json_ = "{}";
@@ -43,6 +46,7 @@ class LoadedModel {
   std::string arithmetic_;
   std::string checkpoint_;
   uint64_t weight_bytes_ = 0;
+  int32_t logits_mantissa_ = 0;
 };
 
 }  // namespace assay::run

@@ -141,6 +141,8 @@ class Planner {
 
   Group make_group(const PreparedCase& prepared, const CaseSummary& summary, bool recorded) {
     Group group;
+    group.head.assay_version = options_.assay_version;
+    group.head.digest_weights = options_.digest_weights;
     group.head.output = options_.output.string();
     group.head.engine = summary.engine;
     group.head.backend = summary.backend;

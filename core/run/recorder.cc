@@ -53,6 +53,9 @@ void Recorder::finish(size_t index, const Json& event) {
   if (Result<CaseSummary> summary = parse_case_summary(event.value("summary", Json::object())); summary.ok()) {
     outcome.summary = *std::move(summary);
   }
+  if (const auto made = event.find("provenance"); made != event.end()) {
+    if (Result<Provenance> provenance = parse_provenance(made->dump())) outcome.provenance = *std::move(provenance);
+  }
   outcome.actual = event.value("actual", "");
   outcome.log = event.value("log", "");
   complete(index);

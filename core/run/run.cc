@@ -90,6 +90,7 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
                      .filtered = plan->filtered,
                      .groups = plan->groups.size(),
                      .jobs = options.jobs};
+  for (Group& group : plan->groups) group.head.run_id = info.run_id;
   Recorder recorder(*plan, *journal, observer);
   recorder.note(header(options, info));
   observer.run_started(info);

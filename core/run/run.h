@@ -12,10 +12,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "assay/case.h"
+#include "assay/provenance.h"
 #include "assay/status.h"
 #include "assay/verdict.h"
 #include "core/plugin/search_path.h"
@@ -47,8 +49,10 @@ struct RunOptions {
   std::chrono::milliseconds case_timeout{600'000};  // for cases without ASSAY.timeout
   std::chrono::milliseconds load_timeout{600'000};  // start of a worker to the end of its load
   std::chrono::milliseconds kill_grace{2'000};      // between SIGTERM and SIGKILL
-  uint64_t memory_limit = 0;                  // bytes of anonymous resident memory a worker; 0: 9/10 of the machine's
-  std::vector<std::string> command;           // recorded in results.jsonl
+  uint64_t memory_limit = 0;         // bytes of anonymous resident memory a worker; 0: 9/10 of the machine's
+  bool digest_weights = false;       // provenance gets the sha256 of weights and tokenizer, whatever the verdict
+  std::string assay_version;         // for provenance; empty: not known
+  std::vector<std::string> command;  // recorded in results.jsonl
   const std::atomic<bool>* cancel = nullptr;  // becomes true when the run shall stop (signal handlers set it)
 };
 
@@ -81,9 +85,10 @@ struct CaseOutcome {
   std::vector<std::string> metrics;
   CaseVerdict verdict;
   CaseSummary summary;
-  std::string actual;     // path of actual.json; empty: none written
-  std::string log;        // path of engine.log; empty: none
-  std::string reproduce;  // one command that runs this case alone
+  std::optional<Provenance> provenance;  // what made its results; absent where none were made
+  std::string actual;                    // path of actual.json; empty: none written
+  std::string log;                       // path of engine.log; empty: none
+  std::string reproduce;                 // one command that runs this case alone
 };
 
 struct RunInfo {

@@ -7,6 +7,7 @@
 
 #include "assay/golden.h"
 #include "core/discover/discover.h"
+#include "core/golden/digest.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
 #include "core/run/run.h"
@@ -18,8 +19,11 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 const fs::path kBuild = ASSAY_BINARY_DIR;
 
@@ -116,6 +120,54 @@ TEST_F(Run, CaseThatEqualsItsGoldenIsIdentical) {
   EXPECT_THAT(outcome("same").verdict.golden, HasSubstr("golden_values_dev_here.json"));
   EXPECT_EQ(outcome("same").summary.engine, "misbehaving");
   EXPECT_THAT(outcome("other").reproduce, AllOf(HasSubstr("assay run "), HasSubstr("--platform here")));
+}
+
+TEST_F(Run, ProvenanceOfTheResultsIsInOutcomeAndJournal) {
+  add_golden(add_case("same", {"ok hallo"}), "ok hallo", "hallo");
+  options_.assay_version = "1.2.3";
+  run();
+  const std::optional<Provenance>& made = outcome("same").provenance;
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ(made->run_id, summary().run_id);
+  EXPECT_EQ(made->assay_version, "1.2.3");
+  EXPECT_EQ(made->engine, "misbehaving");
+  EXPECT_EQ(made->engine_version, "1");
+  EXPECT_EQ(made->engine_build, *digest_of_file((kBuild / "tests/plugins/engine_misbehaving.so").string()));
+  EXPECT_EQ(made->platform, "here");
+  EXPECT_EQ(made->schedule, "1 request, batch 1");
+  EXPECT_THAT(made->recorded_at, MatchesRegex("20[0-9-]+T[0-9:]+Z"));
+  EXPECT_THAT(made->backend + made->device + made->dtype + made->weights_sha256, IsEmpty());
+  const Result<std::vector<std::string>> lines = read_event_lines(options_.output / "results.jsonl");
+  std::string written;
+  for (const std::string& line : *lines) {
+    const Json event = *parse_line(line);
+    if (event["event"] == event::kCaseFinished) written = event["provenance"].dump();
+  }
+  EXPECT_EQ(written, to_json(*made));
+}
+
+TEST_F(Run, FailureSaysWhatChangedSinceTheGoldenAndAPassDoesNot) {
+  for (const char* name : {"same", "other"}) {
+    const fs::path folder = add_case(name, {"ok hallo"});
+    const std::string text = name == std::string("same") ? "hallo" : "holla";
+    std::ofstream(folder / "golden_values_dev_here.json")
+        << Json{{"assay", {{"provenance", {{"engine", "older"}, {"platform", "here"}, {"device", "unknown here"}}}}},
+                {"0", {{"input_prompt", "ok hallo"}, {"generated_text", text}}}};
+  }
+  run();
+  EXPECT_EQ(verdict("other"), "DIVERGED");
+  EXPECT_THAT(reason("other"), EndsWith("; environment changed: engine"));
+  EXPECT_THAT(outcome("other").verdict.environment, ElementsAre("engine: golden older, result misbehaving"));
+  EXPECT_EQ(verdict("same"), "IDENTICAL");
+  EXPECT_THAT(outcome("same").verdict.environment, IsEmpty());
+}
+
+TEST_F(Run, ReplayedResultsDoNotClaimTheReplayEngineAsTheirMaker) {
+  add_golden(add_case("one", {"ok hallo"}), "ok hallo", "hallo");
+  options_.engine = "replay";
+  run();
+  ASSERT_TRUE(outcome("one").provenance.has_value());
+  EXPECT_THAT(outcome("one").provenance->engine, IsEmpty());
 }
 
 TEST_F(Run, JournalBeginsWithTheSchemaAndEndsWithTheCounts) {

@@ -122,6 +122,10 @@ void Supervisor::handle(Active& active, const std::string& line) {
     active.judging = true;
     return;
   }
+  if (name == event::kDigestStarted) {  // not the engine's time
+    active.deadline = std::max(active.deadline, Clock::now() + options_.load_timeout);
+    return;
+  }
   if (name != event::kCaseStarted && name != event::kCaseFinished) return;
   const auto found = by_id_.find(event.value("case", ""));
   if (found == by_id_.end()) return;

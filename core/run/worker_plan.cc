@@ -39,6 +39,9 @@ void visit_order(Order& o, Visit&& visit) {
 
 template <class Plan, class Visit>
 void visit_plan(Plan& p, Visit&& visit) {
+  visit("run_id", p.run_id);
+  visit("assay_version", p.assay_version);
+  visit("digest_weights", p.digest_weights);
   visit("worker", p.worker);
   visit("output", p.output);
   visit("engine", p.engine);

@@ -37,6 +37,9 @@ struct CaseOrder {
 };
 
 struct WorkerPlan {
+  std::string run_id;           // of the run, for provenance
+  std::string assay_version;    // "": not known
+  bool digest_weights = false;  // provenance gets the digests of weights and tokenizer, whatever the verdict
   std::string worker;           // "w000"
   std::string output;           // output folder of the run
   std::string engine;           // plugin name

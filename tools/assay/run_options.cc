@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/discover/discover.h"
+#include "tools/assay/version.h"
 
 namespace assay::cli {
 
@@ -100,6 +101,7 @@ Result<run::RunOptions> make_run_options(const po::variables_map& values, const 
   if (options.output.empty()) options.output = default_output();
   options.plugins = search_options(values);
   options.worker = std::filesystem::path(program_dir()) / "assay-worker";
+  options.assay_version = kVersion;
   options.command = command;
   options.cancel = cancel_on_signals();
   return options;
