@@ -89,7 +89,7 @@ struct Loaded {
     run.output_rows = 1;
     run.sampling = {1, 1, 0, 0, 0, 0};
     run.output.sampled = &token;
-    const Status status = model->forward(*cache, {&run, 1});
+    const Status status = model->forward(*cache, {&run, 1}, nullptr);
     if (!status.ok()) give_up(status);
     return token;
   }

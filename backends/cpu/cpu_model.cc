@@ -55,12 +55,14 @@ class CpuModel : public backend::Model {
     return std::unique_ptr<Cache>(std::move(cache));
   }
 
-  Status forward(Cache& cache, std::span<const assay_run> runs) override {
+  Status forward(Cache& cache, std::span<const assay_run> runs, float* const* routing_margins) override {
     w_.tokens.clear();
-    for (const assay_run& run : runs) {
+    for (size_t r = 0; r < runs.size(); ++r) {
+      const assay_run& run = runs[r];
+      float* margins = routing_margins != nullptr ? routing_margins[r] : nullptr;
       table_.cover(size_t{run.start} + run.count);
       for (uint32_t i = 0; i < run.count; ++i) {
-        w_.tokens.push_back({&run, i, run.start + i});
+        w_.tokens.push_back({&run, i, run.start + i, margins != nullptr ? margins + i * moe_layers_ : nullptr});
         if (w_.tokens.size() == kSlice) slice(static_cast<CpuCache&>(cache));
       }
     }
@@ -128,6 +130,7 @@ class CpuModel : public backend::Model {
     const auto topk = static_cast<size_t>(config_.moe.topk);
     for (size_t t = 0; t < w_.tokens.size(); ++t) {
       const Token& token = w_.tokens[t];
+      if (token.margins != nullptr) token.margins[moe_layer] = w_.margins[t];
       if (token.run->output.routing == nullptr) continue;
       std::copy_n(&w_.experts[t * topk], topk,
                   token.run->output.routing + (token.index * moe_layers_ + moe_layer) * topk);

@@ -23,6 +23,7 @@ struct Transcript {
   std::vector<std::vector<int32_t>> ranks;     // (tokens)
   std::vector<std::vector<int32_t>> top_ids;   // (tokens, 4)
   std::vector<std::vector<uint16_t>> routing;  // (tokens, moe layers, topk)
+  std::vector<std::vector<float>> margins;     // (tokens, moe layers)
   std::vector<int32_t> sampled;
 
   bool operator==(const Transcript& other) const {
@@ -30,6 +31,9 @@ struct Transcript {
     for (size_t i = 0; i < logits.size(); ++i) {
       if (std::memcmp(logits[i].data(), other.logits[i].data(), logits[i].size() * sizeof(float)) != 0) return false;
       if (std::memcmp(logprobs[i].data(), other.logprobs[i].data(), logprobs[i].size() * sizeof(float)) != 0) {
+        return false;
+      }
+      if (!std::equal(margins[i].begin(), margins[i].end(), other.margins[i].begin(), other.margins[i].end())) {
         return false;
       }
     }
@@ -53,7 +57,8 @@ class Session {
       sequences_.push_back(std::move(ids));
     }
     const model::ModelConfig& config = model.config();
-    for (const bool moe : config.moe_layers) routed_ += moe ? static_cast<size_t>(config.moe.topk) : 0;
+    for (const bool moe : config.moe_layers) moe_layers_ += moe ? 1 : 0;
+    routed_ = moe_layers_ * static_cast<size_t>(config.moe.topk);
     for (const auto& ids : sequences_) {
       blocks_.emplace_back();
       for (size_t b = 0; b <= ids.size() / schedule.block_size; ++b) blocks_.back().push_back(next_block_++);
@@ -62,6 +67,7 @@ class Session {
       t_.ranks.emplace_back(ids.size());
       t_.top_ids.emplace_back(4 * ids.size());
       t_.routing.emplace_back(ids.size() * routed_);
+      t_.margins.emplace_back(ids.size() * moe_layers_, -1.0f);
       targets_.emplace_back(ids.begin() + 1, ids.end());
       targets_.back().push_back(0);
     }
@@ -89,6 +95,7 @@ class Session {
  private:
   bool forward(backend::Cache& cache, size_t first, size_t last, uint32_t start) {
     std::vector<assay_run> runs;
+    std::vector<float*> margins;
     for (size_t i = first; i < last; ++i) {
       if (start >= sequences_[i].size()) continue;
       assay_run run{};
@@ -108,10 +115,11 @@ class Session {
       if (routed_ > 0) run.output.routing = &t_.routing[i][start * routed_];
       run.output.sampled = &t_.sampled[i];
       runs.push_back(run);
+      margins.push_back(t_.margins[i].data() + start * moe_layers_);
     }
     if (runs.empty()) return false;
     Status status = backend::check_runs(model_.config(), cache, runs);
-    if (status.ok()) status = model_.forward(cache, runs);
+    if (status.ok()) status = model_.forward(cache, runs, margins.data());
     EXPECT_TRUE(status.ok()) << status.message();
     return status.ok();
   }
@@ -122,7 +130,8 @@ class Session {
   std::vector<std::vector<int32_t>> targets_;
   std::vector<std::vector<int32_t>> blocks_;
   int32_t next_block_ = 0;
-  size_t routed_ = 0;
+  size_t moe_layers_ = 0;
+  size_t routed_ = 0;  // experts of a token over all layers
   Transcript t_;
 };
 
@@ -252,6 +261,19 @@ Transcript transcript(const testing::VectorCase& vector_case, const std::string&
   return Session(**model, vector_case, schedule).run();
 }
 
+// What was asked for was written: every margin, and some of them above zero.
+bool margins_are_plausible(const Transcript& t) {
+  size_t positive = 0;
+  size_t wrong = 0;
+  for (const auto& margins : t.margins) {
+    for (const float margin : margins) {
+      positive += margin > 0;
+      wrong += !(margin >= 0);
+    }
+  }
+  return wrong == 0 && (positive > 0 || t.margins.front().empty());
+}
+
 // Every model in both arithmetics against the reference, once an instruction set.
 TEST(CpuEquality, EveryIsaGivesTheBitsOfTheReference) {
   const auto all = cases();
@@ -261,6 +283,7 @@ TEST(CpuEquality, EveryIsaGivesTheBitsOfTheReference) {
       auto reference = reference::open_reference(vector_case.config, vector_case.checkpoint, "{}");
       ASSERT_TRUE(reference.ok()) << reference.status().message();
       const Transcript expected = Session(**reference, vector_case, {}).run();
+      EXPECT_TRUE(margins_are_plausible(expected)) << vector_case.name;
       for (const std::string_view isa : built_isas()) {
         if (!can_run(isa)) continue;
         if (isa == "scalar" && arithmetic == model::Arithmetic::kFp32) continue;  // slow, one arithmetic is enough

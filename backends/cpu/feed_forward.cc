@@ -76,13 +76,14 @@ class FeedForward {
     w_.router_logits.resize(tokens_, experts);
     w_.experts.resize(tokens_ * topk);
     w_.factors.resize(tokens_ * topk);
+    w_.margins.resize(tokens_);
     executor_.linear(layer_.router, w_.normed.get(), w_.router_logits.get(), tokens_, [](size_t, size_t) {});
     executor_.each(tokens_, experts * 64, [&](size_t t) {
       float* logits = w_.router_logits[t];
       if (bf16_ && !config_.moe.router_fp32) executor_.kernels().round(logits, experts);
       std::vector<float> scratch(4 * experts);
-      arithmetic::choose_experts(config_.moe, logits, layer_.expert_bias, scratch.data(), &w_.experts[t * topk],
-                                 &w_.factors[t * topk]);
+      w_.margins[t] = arithmetic::choose_experts(config_.moe, logits, layer_.expert_bias, scratch.data(),
+                                                 &w_.experts[t * topk], &w_.factors[t * topk]);
     });
   }
 

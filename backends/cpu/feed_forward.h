@@ -6,7 +6,7 @@
 
 namespace assay::cpu {
 
-// Reads w.normed, adds to w.x. A mixture leaves its choices in w.experts and w.factors.
+// Reads w.normed, adds to w.x. A mixture leaves its choices in w.experts, w.factors and w.margins.
 void feed_forward(const model::ModelConfig& config, const Layer& layer, Executor& executor, Workspace& w);
 
 }  // namespace assay::cpu

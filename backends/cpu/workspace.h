@@ -13,8 +13,9 @@ namespace assay::cpu {
 
 struct Token {
   const assay_run* run = nullptr;
-  uint32_t index = 0;     // within the run
-  uint32_t position = 0;  // within the sequence
+  uint32_t index = 0;        // within the run
+  uint32_t position = 0;     // within the sequence
+  float* margins = nullptr;  // (moe_layers) where the router's margins go; null: not wanted
 };
 
 // `tokens` vectors of equal length, one below the other, with their addresses.
@@ -48,6 +49,7 @@ struct Workspace {
   std::vector<float> splits;        // partial results of attention
   std::vector<uint16_t> experts;    // (tokens, topk), ascending
   std::vector<float> factors;       // (tokens, topk)
+  std::vector<float> margins;       // (tokens) of the router
 };
 
 inline constexpr size_t kSlice = 256;  // tokens of one pass through the layers

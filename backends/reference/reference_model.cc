@@ -55,9 +55,10 @@ class ReferenceModel : public backend::Model {
     return std::unique_ptr<Cache>(std::move(cache));
   }
 
-  Status forward(Cache& cache, std::span<const assay_run> runs) override {
-    for (const assay_run& run : runs) {
-      for (uint32_t i = 0; i < run.count; ++i) token(static_cast<ReferenceCache&>(cache), run, i);
+  Status forward(Cache& cache, std::span<const assay_run> runs, float* const* routing_margins) override {
+    for (size_t r = 0; r < runs.size(); ++r) {
+      float* margins = routing_margins != nullptr ? routing_margins[r] : nullptr;
+      for (uint32_t i = 0; i < runs[r].count; ++i) token(static_cast<ReferenceCache&>(cache), runs[r], i, margins);
     }
     return {};
   }
@@ -65,7 +66,8 @@ class ReferenceModel : public backend::Model {
  private:
   size_t kv_width() const { return static_cast<size_t>(config_.num_query_groups * config_.kv_channels); }
 
-  void token(ReferenceCache& cache, const assay_run& run, uint32_t index) {
+  // margins: (count, moe_layers) of the run, or null.
+  void token(ReferenceCache& cache, const assay_run& run, uint32_t index, float* margins) {
     const Place place{&run, run.start + index};
     std::vector<float> x = embed(run.ids[index], place.position);
     size_t moe_layer = 0;
@@ -76,7 +78,8 @@ class ReferenceModel : public backend::Model {
       if (layer.router.weight.empty()) {
         add(x, mlp(layer.fc1, layer.fc2, input, 1.0f));
       } else {
-        add(x, mixture(layer, input, routing_row(run, index, moe_layer)));
+        float* margin = margins != nullptr ? margins + index * moe_layers() + moe_layer : nullptr;
+        add(x, mixture(layer, input, routing_row(run, index, moe_layer), margin));
         ++moe_layer;
       }
     }
@@ -161,21 +164,26 @@ class ReferenceModel : public backend::Model {
     return y;
   }
 
-  uint16_t* routing_row(const assay_run& run, uint32_t index, size_t moe_layer) const {
-    if (run.output.routing == nullptr) return nullptr;
-    const auto layers = static_cast<size_t>(std::count(config_.moe_layers.begin(), config_.moe_layers.end(), true));
-    return run.output.routing + (index * layers + moe_layer) * static_cast<size_t>(config_.moe.topk);
+  size_t moe_layers() const {
+    return static_cast<size_t>(std::count(config_.moe_layers.begin(), config_.moe_layers.end(), true));
   }
 
-  std::vector<float> mixture(const Layer& layer, const std::vector<float>& input, uint16_t* routing) const {
+  uint16_t* routing_row(const assay_run& run, uint32_t index, size_t moe_layer) const {
+    if (run.output.routing == nullptr) return nullptr;
+    return run.output.routing + (index * moe_layers() + moe_layer) * static_cast<size_t>(config_.moe.topk);
+  }
+
+  // Writes its choices to `routing` (topk) and their margin to `margin` (1) where these are not null.
+  std::vector<float> mixture(const Layer& layer, const std::vector<float>& input, uint16_t* routing,
+                             float* margin) const {
     const auto topk = static_cast<size_t>(config_.moe.topk);
     std::vector<float> logits = multiply(layer.router, input);
     if (!config_.moe.router_fp32) round(logits);
     std::vector<uint16_t> experts(topk);
     std::vector<float> factors(topk);
     std::vector<float> scratch(4 * logits.size());
-    arithmetic::choose_experts(config_.moe, logits.data(), layer.expert_bias, scratch.data(), experts.data(),
-                               factors.data());
+    const float gap = arithmetic::choose_experts(config_.moe, logits.data(), layer.expert_bias, scratch.data(),
+                                                 experts.data(), factors.data());
     std::vector<float> total(input.size(), 0.0f);
     for (size_t k = 0; k < topk; ++k) {
       add(total, mlp(layer.expert_fc1[experts[k]], layer.expert_fc2[experts[k]], input, factors[k]));
@@ -190,6 +198,7 @@ class ReferenceModel : public backend::Model {
       add(total, shared);
     }
     if (routing != nullptr) std::copy(experts.begin(), experts.end(), routing);
+    if (margin != nullptr) *margin = gap;
     return total;
   }
 

@@ -55,10 +55,17 @@ size_t best_choice(const float* choice, size_t count, std::span<const uint16_t> 
   return lowest;
 }
 
+// The largest of the choices that are left, -infinity if there is none. Taken ones are NaN; other groups' -infinity.
+float best_left(const float* choice, size_t count) {
+  float best = kMinusInfinity;
+  for (size_t e = 0; e < count; ++e) best = choice[e] > best ? choice[e] : best;
+  return best;
+}
+
 }  // namespace
 
-void choose_experts(const model::MoeConfig& moe, const float* logits, std::span<const float> bias, float* scratch,
-                    uint16_t* experts, float* weights) {
+float choose_experts(const model::MoeConfig& moe, const float* logits, std::span<const float> bias, float* scratch,
+                     uint16_t* experts, float* weights) {
   const auto count = static_cast<size_t>(moe.experts);
   const auto topk = static_cast<size_t>(moe.topk);
   float* scores = scratch;          // (experts) what weights are made of
@@ -72,11 +79,14 @@ void choose_experts(const model::MoeConfig& moe, const float* logits, std::span<
   }
   for (size_t e = 0; e < count; ++e) choice[e] = bias.empty() ? scores[e] : scores[e] + bias[e];
   if (moe.groups > 0) keep_best_groups(moe, choice, choice + count);
+  float last = 0;  // choice score of the expert chosen last
   for (size_t k = 0; k < topk; ++k) {
     const size_t best = best_choice(choice, count, {experts, k});
     experts[k] = static_cast<uint16_t>(best);
+    last = choice[best];
     choice[best] = std::numeric_limits<float>::quiet_NaN();
   }
+  const float margin = last - best_left(choice, count);
   std::sort(experts, experts + topk);
   for (size_t k = 0; k < topk; ++k) weights[k] = scores[experts[k]];
   if (sigmoid_scores && topk > 1) {
@@ -90,6 +100,7 @@ void choose_experts(const model::MoeConfig& moe, const float* logits, std::span<
     const auto factor = static_cast<float>(moe.scaling_factor);
     for (size_t k = 0; k < topk; ++k) weights[k] = weights[k] * factor;
   }
+  return margin;
 }
 
 }  // namespace assay::arithmetic

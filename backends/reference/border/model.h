@@ -31,8 +31,8 @@ class Model {
   virtual const std::vector<std::string>& notes() const = 0;  // of loading, one line each: worth a warning
   // Fails with kExhausted when memory cannot be had (needed and free bytes are named).
   virtual Result<std::unique_ptr<Cache>> make_cache(const assay_cache_spec& spec) = 0;
-  // `runs` passed check_runs and all have ids. Outputs are written on return.
-  virtual Status forward(Cache& cache, std::span<const assay_run> runs) = 0;
+  // `runs` passed check_runs and all have ids; routing_margins as in assay_forward. Outputs are written on return.
+  virtual Status forward(Cache& cache, std::span<const assay_run> runs, float* const* routing_margins) = 0;
 };
 
 // One line about tensors of the checkpoint that the model does not use; no line when there are none.

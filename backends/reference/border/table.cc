@@ -37,7 +37,8 @@ Status run_batch(OpenedModel& opened, Cache& cache, const assay_forward& request
   if (Status status = check_runs(opened.model->config(), cache, runs); !status.ok()) return status;
   std::vector<int32_t> ids;
   if (Status status = resolve_previous(opened, runs, ids); !status.ok()) return status;
-  if (Status status = opened.model->forward(cache, runs); !status.ok()) return status;
+  float* const* margins = ASSAY_KNOWS(&request, routing_margins) ? request.routing_margins : nullptr;
+  if (Status status = opened.model->forward(cache, runs, margins); !status.ok()) return status;
   opened.sampled.assign(runs.size(), std::nullopt);
   for (size_t i = 0; i < runs.size(); ++i) {
     if (runs[i].output.sampled != nullptr) opened.sampled[i] = *runs[i].output.sampled;

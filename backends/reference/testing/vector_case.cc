@@ -210,7 +210,7 @@ Result<VectorResult> run_case(backend::Model& model, const VectorCase& vector_ca
       run.output.target_logprobs = &logprobs[start];
       run.output.argmax = &argmax[start];
       Status status = backend::check_runs(model.config(), **cache, {&run, 1});
-      if (status.ok()) status = model.forward(**cache, {&run, 1});
+      if (status.ok()) status = model.forward(**cache, {&run, 1}, nullptr);
       if (!status.ok()) return status;
     }
     for (size_t i = 0; i < request.logprobs.size(); ++i) {
