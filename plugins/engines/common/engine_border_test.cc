@@ -35,6 +35,9 @@ class Stub {
     result.routing_tokens = 2;
     result.moe_layers = 1;
     result.moe_topk = 2;
+    result.routing_margins = {0.5F, 0.25F};
+    result.generated_ranks = {0, 3};
+    result.generated_logits = {9, 8.5};
     events->push_back(token_event(result.id, 7));
     events->push_back(finished_event(std::move(result)));
     events->push_back(failed_event(99, invalid("too long")));
@@ -94,6 +97,10 @@ TEST_F(Border, HandsOutEventsWhoseViewsHoldUntilTheNextStep) {
   EXPECT_EQ(result.generated_top_n.counts[1], 1U);
   EXPECT_EQ(result.routing[3], 4);
   EXPECT_EQ(result.routing_tokens, 2U);
+  ASSERT_TRUE(ASSAY_KNOWS(&result, routing_margins));
+  EXPECT_EQ(result.routing_margins[1], 0.25F);
+  EXPECT_THAT(sdk::ids(result.generated_ranks), ElementsAre(0, 3));
+  EXPECT_THAT(sdk::doubles(result.generated_logits), ElementsAre(9, 8.5));
   EXPECT_EQ(events[2].kind, static_cast<uint32_t>(ASSAY_EVENT_FAILED));
   EXPECT_EQ(events[2].code, ASSAY_INVALID);
   EXPECT_EQ(sdk::text(events[2].message), "too long");

@@ -38,7 +38,10 @@ struct EngineResult {
   size_t routing_tokens = 0;
   size_t moe_layers = 0;
   size_t moe_topk = 0;
-  uint64_t prefill_tokens = 0;  // prompt tokens computed
+  std::vector<float> routing_margins;    // (routing_tokens, moe_layers) as assay_forward says, or empty
+  std::vector<int32_t> generated_ranks;  // (G) 0 = largest logit, or empty
+  std::vector<double> generated_logits;  // (G) raw, or empty
+  uint64_t prefill_tokens = 0;           // prompt tokens computed
   double prefill_seconds = 0;
   double decode_seconds = 0;
   std::string extra;  // JSON object, or empty

@@ -62,6 +62,9 @@ const assay_result* EventPage::view_of(const EngineResult& result) {
   view.prefill_seconds = result.prefill_seconds;
   view.decode_seconds = result.decode_seconds;
   view.extra = sdk::view(result.extra);
+  view.generated_ranks = engines::view_of(result.generated_ranks);
+  view.generated_logits = engines::view_of(result.generated_logits);
+  view.routing_margins = result.routing_margins.empty() ? nullptr : result.routing_margins.data();
   results_.push_back(view);
   return &results_.back();
 }

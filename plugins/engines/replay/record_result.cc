@@ -80,6 +80,7 @@ Result<EngineResult> result_of(const RequestRecord& record, uint64_t id, std::ve
     result.routing_tokens = record.routing->tokens;
     result.moe_layers = record.routing->layers;
     result.moe_topk = record.routing->topk;
+    result.routing_margins = record.routing->margins;
   }
   take_extra(record, &result, notes);
   return result;

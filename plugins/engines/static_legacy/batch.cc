@@ -13,6 +13,11 @@ size_t longest(const std::vector<Request>& requests) {
   return tokens;
 }
 
+// The first forward would give `request` its first token, and logits are wanted of that row only.
+bool wants_its_last_row_alone(const Request& request) {
+  return request.want_logits && (request.want_logprobs || request.top_n > 0);
+}
+
 }  // namespace
 
 Status Batch::fits(const std::vector<Request>& requests, const assay_model_info& info, int32_t max_sequence_length) {
@@ -38,9 +43,11 @@ Batch::Batch(std::vector<Request> requests, const Device& device, std::optional<
   setting.eod = eod;
   setting.moe_layers = static_cast<size_t>(device.info().moe_layers);
   setting.moe_topk = static_cast<size_t>(device.info().moe_topk);
+  setting.vocab_size = static_cast<size_t>(device.info().vocab_size);
   end_ = longest(requests);
   if (setting.new_tokens > 0) {  // nothing follows otherwise, so that all prompts may go at once
     for (const Request& request : requests) end_ = std::min(end_, request.prompt_ids.size());
+    if (end_ > 1 && std::any_of(requests.begin(), requests.end(), wants_its_last_row_alone)) --end_;
   }
   rows_.reserve(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -52,14 +59,20 @@ Batch::Batch(std::vector<Request> requests, const Device& device, std::optional<
 Status Batch::step(Device* device, const Host& host, std::vector<EngineEvent>* events) {
   std::vector<assay_run> runs;
   std::vector<Row*> running;
+  std::vector<float*> margins;
   for (Row& row : rows_) {
     if (row.done()) continue;
     runs.push_back(row.next(start_, end_));
     running.push_back(&row);
+    if (row.margins() != nullptr) {
+      margins.resize(runs.size());
+      margins.back() = row.margins();
+    }
   }
   if (runs.empty()) return {};
   const uint64_t before = host.now_ns();
-  if (Status status = device->forward(runs); !status.ok()) return status;
+  if (!margins.empty()) margins.resize(runs.size());
+  if (Status status = device->forward(runs, margins); !status.ok()) return status;
   const double seconds = static_cast<double>(host.now_ns() - before) * 1e-9;
   for (size_t i = 0; i < runs.size(); ++i) {
     const std::optional<int32_t> token = running[i]->absorb(seconds);

@@ -17,6 +17,8 @@ namespace assay::engines {
 // P_i: prompt tokens of row i. N and sampling are those of the first request.
 // The first forward takes min P tokens of every prompt; each later one takes one token a row: the token just generated,
 // or the next of a longer prompt. A row that is done leaves the forward; rows do not influence each other (DESIGN 9).
+// Where a row wants logits beside outputs of its prompt, the first forward leaves the last prompt token to the second
+// one: full logits are then held for one position a row, never for a whole prompt.
 // Not thread-safe.
 class Batch {
  public:

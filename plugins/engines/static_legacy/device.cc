@@ -43,11 +43,12 @@ std::span<const int32_t> Device::blocks(size_t row) const {
   return std::span(tables_).subspan(row * blocks_per_row_, blocks_per_row_);
 }
 
-Status Device::forward(std::span<const assay_run> runs) {
+Status Device::forward(std::span<const assay_run> runs, std::span<float* const> routing_margins) {
   auto batch = sdk::sized<assay_forward>();
   batch.flags = ASSAY_FORWARD_WAIT;
   batch.runs = runs.data();
   batch.run_count = runs.size();
+  batch.routing_margins = routing_margins.empty() ? nullptr : routing_margins.data();
   uint64_t ticket = 0;
   return sdk::call(backend_->forward, model_, cache_, &batch, &ticket);
 }

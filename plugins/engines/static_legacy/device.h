@@ -28,8 +28,9 @@ class Device {
   // Block table of a row: covers max_sequence_length tokens. Valid for the life of the object.
   std::span<const int32_t> blocks(size_t row) const;
 
-  // One batch, outputs written on return.
-  Status forward(std::span<const assay_run> runs);
+  // One batch, outputs written on return. routing_margins: a pointer a run as in assay_forward, or empty; a backend
+  // built for ABI 1.0 does not write them.
+  Status forward(std::span<const assay_run> runs, std::span<float* const> routing_margins);
 
  private:
   Device(const assay_backend_table* backend, void* model) : backend_(backend), model_(model) {}

@@ -61,6 +61,7 @@ Request make_request(const assay_request& from, const TextCodec& codec, const as
   request.top_n = from.top_n;
   request.want_logprobs = (from.want & ASSAY_WANT_LOGPROBS) != 0;
   request.want_routing = (from.want & ASSAY_WANT_ROUTING) != 0 && info.moe_layers > 0 && info.moe_topk > 0;
+  request.want_logits = (from.want & ASSAY_WANT_LOGITS) != 0;
   request.sampling = from.sampling;
   if (from.forced.size > 0) request.forced.assign(from.forced.data, from.forced.data + from.forced.size);
   request.refusal = take_prompt(from, codec, &request);

@@ -21,6 +21,7 @@ struct Request {
   int32_t top_n = 0;
   bool want_logprobs = false;
   bool want_routing = false;
+  bool want_logits = false;  // raw logit and rank of every generated token
   assay_sampling sampling{};
   Status refusal;  // why it cannot run; ok: it can
 };

@@ -1,4 +1,5 @@
 // What a result holds.
+#include <algorithm>
 #include <cmath>
 
 #include "plugins/engines/static_legacy/static_fixture.h"
@@ -126,6 +127,95 @@ TEST_F(StaticResult, HasNoRoutingWhereNoLayerRoutes) {
   const Outcome outcome = run({{.text = "1 2 3", .want = ASSAY_WANT_ROUTING}});
   EXPECT_THAT(outcome.finished.at(0).routing, IsEmpty());
   EXPECT_EQ(outcome.finished.at(0).moe_layers, 0U);
+}
+
+// Sampled, greedy and forced tokens; beside prompt outputs and without; long and short prompts in one batch.
+TEST_F(StaticResult, HoldsTheRawLogitAndTheRankOfEveryGeneratedToken) {
+  open(R"({"max_requests": 4})");
+  const uint32_t everything = ASSAY_WANT_LOGPROBS | ASSAY_WANT_LOGITS;
+  assay_sampling sampling = ToyRequest().sampling;
+  sampling.top_k = 0;
+  const std::vector<ToyRequest> requests = {
+      {.text = "1 2 3", .max_new_tokens = 6, .top_n = 2, .want = everything, .sampling = sampling},
+      {.text = "4 5", .forced = {9, kToyEod, 11}, .max_new_tokens = 6, .want = everything, .sampling = sampling},
+      {.text = "6 7 8 9", .forced = {5}, .max_new_tokens = 6, .want = ASSAY_WANT_LOGITS, .sampling = sampling},
+      {.text = "6 7", .max_new_tokens = 6, .sampling = sampling}};
+  const Outcome outcome = run(requests);
+  bool below_the_first = false;
+  for (size_t i = 0; i < 3; ++i) {
+    const EngineResult& result = outcome.finished.at(i);
+    std::vector<int32_t> sequence = result.prompt_ids;
+    ASSERT_THAT(result.generated_ranks, SizeIs(result.tokens.size()));
+    ASSERT_THAT(result.generated_logits, SizeIs(result.tokens.size()));
+    for (size_t g = 0; g < result.tokens.size(); ++g) {
+      const std::vector<double> logits = toy_logits(model_, sequence);
+      const double own = logits[static_cast<size_t>(result.tokens[g])];
+      EXPECT_EQ(result.generated_logits[g], static_cast<float>(own));
+      EXPECT_EQ(result.generated_ranks[g], std::count_if(logits.begin(), logits.end(), [&](double l) {
+                  return static_cast<float>(l) > static_cast<float>(own);
+                }));
+      below_the_first = below_the_first || result.generated_ranks[g] > 0;
+      sequence.push_back(result.tokens[g]);
+    }
+  }
+  EXPECT_TRUE(below_the_first);
+  EXPECT_THAT(outcome.finished.at(3).generated_ranks, IsEmpty());
+}
+
+TEST_F(StaticResult, TheWishForLogitsChangesNothingElse) {
+  open(R"({"max_requests": 2})");
+  std::vector<ToyRequest> requests = {{.text = "1 2 3 4", .max_new_tokens = 5, .top_n = 3},
+                                      {.text = "5 6 7", .forced = {8, 9}, .max_new_tokens = 5}};
+  const Outcome plain = run(requests);
+  ASSERT_TRUE(engine_->reset().ok());
+  model_.forwards.clear();
+  for (ToyRequest& request : requests) request.want |= ASSAY_WANT_LOGITS;
+  const Outcome with = run(requests);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(plain.finished.at(i).tokens, with.finished.at(i).tokens);
+    EXPECT_EQ(plain.finished.at(i).prompt_logprobs, with.finished.at(i).prompt_logprobs);
+    EXPECT_EQ(plain.finished.at(i).generated_logprobs, with.finished.at(i).generated_logprobs);
+    EXPECT_EQ(plain.finished.at(i).generated_top_n.ids, with.finished.at(i).generated_top_n.ids);
+    EXPECT_EQ(plain.finished.at(i).prompt_top_n.logprobs, with.finished.at(i).prompt_top_n.logprobs);
+    EXPECT_EQ(with.finished.at(i).tpot.size(), with.finished.at(i).tokens.size());
+  }
+  EXPECT_THAT(model_.forwards[0].counts, ElementsAre(2, 2)) << "the last prompt token goes alone";
+}
+
+TEST_F(StaticResult, OneTokenAndNoTokenWithLogits) {
+  open("{}");
+  const Outcome outcome = run({{.text = "1", .max_new_tokens = 1, .want = ASSAY_WANT_LOGPROBS | ASSAY_WANT_LOGITS}});
+  EXPECT_THAT(outcome.finished.at(0).generated_ranks, ElementsAre(0));
+  ASSERT_TRUE(engine_->reset().ok());
+  const Outcome none = run({{.text = "1 2", .max_new_tokens = 0, .want = ASSAY_WANT_LOGPROBS | ASSAY_WANT_LOGITS}});
+  EXPECT_THAT(none.finished.at(0).generated_ranks, IsEmpty());
+  EXPECT_THAT(none.finished.at(0).prompt_logprobs, SizeIs(1));
+}
+
+TEST_F(StaticResult, HoldsTheMarginsOfABackendThatWritesThem) {
+  model_.moe_layers = 2;
+  model_.moe_topk = 3;
+  const std::vector<ToyRequest> requests = {
+      {.text = "1 2 3", .forced = {7, 8}, .max_new_tokens = 4, .want = ASSAY_WANT_ROUTING},
+      {.text = "6", .max_new_tokens = 4},
+      {.text = "4", .max_new_tokens = 4, .want = ASSAY_WANT_ROUTING}};
+  open(R"({"max_requests": 3})");
+  EXPECT_THAT(run(requests).finished.at(0).routing_margins, IsEmpty()) << "a backend of ABI 1.0";
+  ASSERT_TRUE(engine_->reset().ok());
+  model_.writes_margins = true;
+  const Outcome outcome = run(requests);
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    const EngineResult& result = outcome.finished.at(i);
+    std::vector<int32_t> all = result.prompt_ids;
+    all.insert(all.end(), result.tokens.begin(), result.tokens.end());
+    std::vector<float> expected;
+    for (size_t n = 1; n < all.size(); ++n) {
+      const std::vector<float> row = toy_margins(model_, std::span(all).first(n));
+      expected.insert(expected.end(), row.begin(), row.end());
+    }
+    EXPECT_EQ(result.routing_margins, expected);
+  }
+  EXPECT_THAT(outcome.finished.at(1).routing_margins, IsEmpty());
 }
 
 TEST_F(StaticResult, StreamsEveryTokenOnce) {

@@ -1,10 +1,14 @@
 #include "plugins/engines/static_legacy/row.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace assay::engines {
 namespace {
+
+// No margin is below zero: where a backend of ABI 1.0 leaves the array alone, this stays.
+constexpr float kUnwritten = -1;
 
 // Lists of `n` entries each; texts are filled in later.
 CandidateLists lists_of(std::span<const int32_t> ids, std::span<const double> logprobs, size_t n) {
@@ -35,7 +39,8 @@ assay_run Row::next(size_t start, size_t end) {
   draws_ = stop == tokens_.size();
   const bool samples = draws_ && !forced();
   const bool every = request_.want_logprobs || request_.top_n > 0;
-  output_rows_ = every ? count_ : (samples ? 1 : 0);
+  const bool logits = draws_ && request_.want_logits;
+  output_rows_ = every ? count_ : (samples || logits ? 1 : 0);
   const size_t top_n = static_cast<size_t>(request_.top_n);
 
   assay_run run{};
@@ -71,6 +76,12 @@ assay_run Row::next(size_t start, size_t end) {
   if (request_.want_routing) {
     out_.routing.assign(count_ * setting_.moe_layers * setting_.moe_topk, 0);
     run.output.routing = out_.routing.data();
+    out_.margins.assign(count_ * setting_.moe_layers, kUnwritten);
+  }
+  if (logits) {
+    assert(output_rows_ == 1);
+    out_.logits.resize(setting_.vocab_size);
+    run.output.logits = out_.logits.data();
   }
   return run;
 }
@@ -80,7 +91,10 @@ std::optional<int32_t> Row::absorb(double seconds) {
   waited_ += seconds;
   if (request_.want_logprobs) take_logprobs();
   if (request_.top_n > 0) take_top_n();
-  if (request_.want_routing) routing_.insert(routing_.end(), out_.routing.begin(), out_.routing.end());
+  if (request_.want_routing) {
+    routing_.insert(routing_.end(), out_.routing.begin(), out_.routing.end());
+    margins_.insert(margins_.end(), out_.margins.begin(), out_.margins.end());
+  }
   if (!draws_) {
     done_ = done_ || start_ + count_ == needed();
     return std::nullopt;
@@ -91,6 +105,7 @@ std::optional<int32_t> Row::absorb(double seconds) {
     done_ = true;
     return std::nullopt;
   }
+  if (request_.want_logits) take_logit(token);
   tokens_.push_back(token);
   tpot_.push_back(std::exchange(waited_, 0));
   done_ = done_ || generated() == static_cast<size_t>(setting_.new_tokens);
@@ -105,6 +120,16 @@ void Row::take_logprobs() {
 void Row::take_top_n() {
   top_ids_.insert(top_ids_.end(), out_.top_ids.begin(), out_.top_ids.end());
   top_logprobs_.insert(top_logprobs_.end(), out_.top_logprobs.begin(), out_.top_logprobs.end());
+}
+
+// Rank as assay_run_output.target_ranks counts it: larger logits, and equal ones of lower ids.
+void Row::take_logit(int32_t token) {
+  const auto own = out_.logits.begin() + token;
+  const float logit = *own;
+  const auto before = std::count_if(out_.logits.begin(), own, [logit](float other) { return other >= logit; });
+  const auto behind = std::count_if(own, out_.logits.end(), [logit](float other) { return other > logit; });
+  logits_.push_back(logit);
+  ranks_.push_back(static_cast<int32_t>(before + behind));
 }
 
 EngineResult Row::take_result() {
@@ -131,7 +156,12 @@ EngineResult Row::take_result() {
     result.routing_tokens = whole;
     result.moe_layers = setting_.moe_layers;
     result.moe_topk = setting_.moe_topk;
+    margins_.resize(whole * setting_.moe_layers);
+    const bool written = std::find(margins_.begin(), margins_.end(), kUnwritten) == margins_.end();
+    if (written) result.routing_margins = std::move(margins_);
   }
+  result.generated_logits = std::move(logits_);
+  result.generated_ranks = std::move(ranks_);
   result.tpot = std::move(tpot_);
   result.prefill_tokens = std::min(prompt_size(), needed());
   result.prefill_seconds = prefill_seconds_;

@@ -21,6 +21,7 @@ struct RowSetting {
   std::span<const int32_t> blocks;  // covers P + N tokens
   size_t moe_layers = 0;
   size_t moe_topk = 0;
+  size_t vocab_size = 0;
 };
 
 // Goes through next, forward, absorb until done. P prompt tokens, G generated tokens without the EOD. Not thread-safe.
@@ -35,7 +36,11 @@ class Row {
 
   // The row's part of a forward over positions [start, end): fewer where the row needs fewer. Positions before `start`
   // went through earlier calls. Pointers in it stay valid until absorb.
+  // A row that wants logits must get them for one position at a time: see Batch.
   assay_run next(size_t start, size_t end);
+  // Where the run that `next` gave wants its routing margins: (count, moe_layers); null: not wanted. Valid until
+  // absorb.
+  float* margins() { return request_.want_routing ? out_.margins.data() : nullptr; }
 
   // Takes the outputs of the run that `next` gave; `seconds`: how long the forward took. Returns the new token, if
   // there is one that counts.
@@ -57,6 +62,8 @@ class Row {
     int32_t sampled = -1;
     float sampled_logprob = 0;      // nats
     std::vector<uint16_t> routing;  // (count, moe_layers, moe_topk)
+    std::vector<float> margins;     // (count, moe_layers)
+    std::vector<float> logits;      // (vocab_size) of the last position
   };
 
   size_t prompt_size() const { return request_.prompt_ids.size(); }
@@ -65,6 +72,7 @@ class Row {
   bool forced() const { return generated() < request_.forced.size(); }
   void take_logprobs();
   void take_top_n();
+  void take_logit(int32_t token);
 
   Request request_;
   RowSetting setting_;
@@ -82,6 +90,9 @@ class Row {
   std::vector<int32_t> top_ids_;      // (positions, top_n)
   std::vector<double> top_logprobs_;  // (positions, top_n) nats
   std::vector<uint16_t> routing_;     // (positions, moe_layers, moe_topk)
+  std::vector<float> margins_;        // (positions, moe_layers)
+  std::vector<double> logits_;        // (G) raw
+  std::vector<int32_t> ranks_;        // (G)
   std::vector<double> tpot_;          // (G) seconds
   double waited_ = 0;                 // seconds since the last token
   double prefill_seconds_ = 0;

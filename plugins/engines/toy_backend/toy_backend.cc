@@ -85,6 +85,9 @@ void put(const ToyModel& model, const assay_run& run, uint32_t row, std::span<co
   const auto logprob = [&](int32_t id) { return static_cast<float>(logits[static_cast<size_t>(id)] - whole); };
   const assay_run_output& out = run.output;
   if (out.target_logprobs != nullptr && run.targets[row] >= 0) out.target_logprobs[row] = logprob(run.targets[row]);
+  for (size_t id = 0; out.logits != nullptr && id < logits.size(); ++id) {
+    out.logits[row * logits.size() + id] = static_cast<float>(logits[id]);
+  }
   if (out.top_ids != nullptr) {
     std::vector<int32_t> order(logits.size());
     std::iota(order.begin(), order.end(), 0);
@@ -103,7 +106,8 @@ void put(const ToyModel& model, const assay_run& run, uint32_t row, std::span<co
   }
 }
 
-void run_one(ToyCache* cache, const assay_run& run) {
+// margins: (count, moe_layers) or null.
+void run_one(ToyCache* cache, const assay_run& run, float* margins) {
   const ToyModel& model = *cache->model;
   const auto slot = [&](uint32_t position) -> int32_t& {
     const auto block = static_cast<size_t>(run.blocks[position / cache->block_size]);
@@ -118,6 +122,10 @@ void run_one(ToyCache* cache, const assay_run& run) {
     if (run.output.routing != nullptr) {
       const std::vector<uint16_t> chosen = toy_routing(model, sequence);
       std::copy(chosen.begin(), chosen.end(), run.output.routing + i * chosen.size());
+    }
+    if (margins != nullptr) {
+      const std::vector<float> row = toy_margins(model, sequence);
+      std::copy(row.begin(), row.end(), margins + i * row.size());
     }
     if (i + run.output_rows >= run.count) put(model, run, i + run.output_rows - run.count, sequence);
   }
@@ -135,7 +143,10 @@ Status forward(ToyModel* model, ToyCache* cache, const assay_forward& batch) {
     if (Status status = check(*cache, run, &blocks_in_use); !status.ok()) return status;
   }
   if (index == model->fail_at) return model->failure;
-  for (const assay_run& run : std::span(batch.runs, batch.run_count)) run_one(cache, run);
+  const bool margins = model->writes_margins && ASSAY_KNOWS(&batch, routing_margins) && batch.routing_margins;
+  for (size_t i = 0; i < batch.run_count; ++i) {
+    run_one(cache, batch.runs[i], margins ? batch.routing_margins[i] : nullptr);
+  }
   return {};
 }
 
@@ -204,6 +215,14 @@ double toy_logprob(const ToyModel& model, std::span<const int32_t> sequence, int
 
 int32_t toy_argmax(const ToyModel& model, std::span<const int32_t> sequence) {
   return first_largest(toy_logits(model, sequence));
+}
+
+std::vector<float> toy_margins(const ToyModel& model, std::span<const int32_t> sequence) {
+  std::vector<float> margins;
+  for (int32_t layer = 0; layer < model.moe_layers; ++layer) {
+    margins.push_back(static_cast<float>(unit(mix(hash_of(sequence), static_cast<uint64_t>(layer) + 99))));
+  }
+  return margins;
 }
 
 std::vector<uint16_t> toy_routing(const ToyModel& model, std::span<const int32_t> sequence) {

@@ -30,7 +30,8 @@ struct ToyModel {
   int32_t max_positions = 0;
   // The token with the largest logit after `sequence`; -1 leaves it to the hash. Null: always the hash.
   std::function<int32_t(std::span<const int32_t> sequence)> prefers;
-  size_t fail_at = SIZE_MAX;  // index of the forward that fails with `failure`
+  bool writes_margins = false;  // as a backend of ABI 1.1 does
+  size_t fail_at = SIZE_MAX;    // index of the forward that fails with `failure`
   Status failure = infra("toy device is gone");
   uint64_t forward_ns = 1000;  // what a forward adds to now_ns, times its index + 1
 
@@ -49,5 +50,7 @@ double toy_logprob(const ToyModel& model, std::span<const int32_t> sequence, int
 int32_t toy_argmax(const ToyModel& model, std::span<const int32_t> sequence);
 // (moe_layers, moe_topk) experts of the last token of `sequence`.
 std::vector<uint16_t> toy_routing(const ToyModel& model, std::span<const int32_t> sequence);
+// (moe_layers) margins of the router for the last token of `sequence`.
+std::vector<float> toy_margins(const ToyModel& model, std::span<const int32_t> sequence);
 
 }  // namespace assay::engines
