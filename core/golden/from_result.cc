@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "assay/golden.h"
+#include "assay/sdk.hpp"
 #include "core/golden/text.h"
 
 namespace assay {
@@ -18,6 +19,11 @@ std::optional<std::vector<double>> doubles_of(assay_doubles values) {
   return std::vector<double>(values.data, values.data + values.size);
 }
 
+std::optional<std::vector<int32_t>> ids_of(assay_ids ids) {
+  if (ids.size == 0) return std::nullopt;
+  return std::vector<int32_t>(ids.data, ids.data + ids.size);
+}
+
 // Equal texts within a position collide as in Python's dict: the last value, at the first one's place.
 std::optional<TopLists> lists_of(const assay_candidates& candidates) {
   if (candidates.positions == 0) return std::nullopt;
@@ -30,8 +36,9 @@ std::optional<TopLists> lists_of(const assay_candidates& candidates) {
                                                   : std::to_string(candidate->id);
       size_t same = first;
       while (same < lists.entries.size() && lists.entries[same].text != text) ++same;
-      if (same == lists.entries.size()) lists.entries.push_back({std::move(text), 0});
+      if (same == lists.entries.size()) lists.entries.push_back({std::move(text)});
       lists.entries[same].logprob = candidate->logprob;
+      lists.entries[same].id = candidate->id;
     }
     lists.counts.push_back(static_cast<uint32_t>(lists.entries.size() - first));
   }
@@ -45,7 +52,28 @@ std::optional<Routing> routing_of(const assay_result& result) {
   routing.layers = result.moe_layers;
   routing.topk = result.moe_topk;
   routing.experts.assign(result.routing, result.routing + routing.tokens * routing.layers * routing.topk);
+  if (ASSAY_KNOWS(&result, routing_margins) && result.routing_margins != nullptr) {
+    routing.margins.assign(result.routing_margins, result.routing_margins + routing.tokens * routing.layers);
+  }
   return routing;
+}
+
+// What an engine of ABI 1.1 tells beside the values of the schema.
+Status add_logits(const assay_result& result, RequestRecord& record) {
+  const auto check = [&](const char* what, size_t seen) -> Status {
+    if (seen == 0 || seen == result.tokens.size) return {};
+    return invalid(fmt::format("request {}: the engine gave {} {} for {} tokens, expected one each", record.id, seen,
+                               what, result.tokens.size));
+  };
+  if (ASSAY_KNOWS(&result, generated_ranks)) {
+    if (Status status = check("generated ranks", result.generated_ranks.size); !status.ok()) return status;
+    record.ranks = ids_of(result.generated_ranks);
+  }
+  if (ASSAY_KNOWS(&result, generated_logits)) {
+    if (Status status = check("generated logits", result.generated_logits.size); !status.ok()) return status;
+    record.logits = doubles_of(result.generated_logits);
+  }
+  return {};
 }
 
 // Fields of the JSON object in assay_result.extra that the schema does not know already.
@@ -74,6 +102,7 @@ Result<RequestRecord> record_of(const assay_result& result, std::string id) {
                                record.id, generated, result.tokens.size));
   }
   record.prompt = text_of(result.prompt);
+  record.prompt_ids = ids_of(result.prompt_ids);
   record.text = text_of(result.text);
   record.tokens.emplace(result.tokens.data, result.tokens.data + result.tokens.size);
   // Logprobs of a request that ended before its first token are those of the prompt alone.
@@ -90,6 +119,7 @@ Result<RequestRecord> record_of(const assay_result& result, std::string id) {
   record.tpot = doubles_of(result.tpot);
   record.latency = result.latency;
   record.routing = routing_of(result);
+  if (Status status = add_logits(result, record); !status.ok()) return status;
   if (Status status = add_extra(result.extra, record); !status.ok()) return status;
   return record;
 }

@@ -47,6 +47,62 @@ TEST(RecordOf, ARequestThatEndedBeforeItsFirstTokenHasThePromptsLogprobs) {
   EXPECT_TRUE(record->top_n->counts.empty());
 }
 
+TEST(RecordOf, TakesIdsRanksLogitsAndMargins) {
+  const std::vector<int32_t> prompt = {1, 2};
+  const std::vector<int32_t> tokens = {4, 5};
+  const std::vector<int32_t> ranks = {0, 7};
+  const std::vector<double> logits = {12.5, 3};
+  const std::vector<uint16_t> routing = {1, 2, 3, 4, 5, 6};
+  const std::vector<float> margins = {0.5F, 0, 0.25F};
+  const std::vector<assay_candidate> candidates = {{4, 0, -2, sdk::view("x")}, {9, 0, -4, sdk::view("x")}};
+  const std::vector<uint32_t> counts = {2};
+  auto result = sdk::sized<assay_result>();
+  result.prompt_ids = sdk::view(std::span<const int32_t>(prompt));
+  result.tokens = sdk::view(std::span<const int32_t>(tokens));
+  result.generated_ranks = sdk::view(std::span<const int32_t>(ranks));
+  result.generated_logits = sdk::view(std::span<const double>(logits));
+  result.generated_top_n = {candidates.data(), counts.data(), counts.size()};
+  result.routing = routing.data();
+  result.routing_tokens = 3;
+  result.moe_layers = 1;
+  result.moe_topk = 2;
+  result.routing_margins = margins.data();
+  const Result<RequestRecord> record = record_of(result, "0");
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(record->prompt_ids, prompt);
+  EXPECT_EQ(record->ranks, ranks);
+  EXPECT_EQ(record->logits, logits);
+  EXPECT_EQ(record->routing->margins, margins);
+  ASSERT_EQ(record->top_n->entries.size(), 1U) << "equal texts collide";
+  EXPECT_EQ(record->top_n->entries[0].id, 9);
+}
+
+// An engine of ABI 1.0 ends its result at `extra`; what lies behind is not its own.
+TEST(RecordOf, MembersBeyondTheSizeAreNotRead) {
+  const std::vector<int32_t> tokens = {4};
+  const std::vector<uint16_t> routing = {1};
+  auto result = sdk::sized<assay_result>();
+  result.size = offsetof(assay_result, generated_ranks);
+  result.tokens = sdk::view(std::span<const int32_t>(tokens));
+  result.routing = routing.data();
+  result.routing_tokens = result.moe_layers = result.moe_topk = 1;
+  result.generated_ranks = {nullptr, 99};
+  result.generated_logits = {nullptr, 99};
+  result.routing_margins = reinterpret_cast<const float*>(uintptr_t{1});
+  const Result<RequestRecord> record = record_of(result, "0");
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_FALSE(record->ranks.has_value());
+  EXPECT_FALSE(record->logits.has_value());
+  EXPECT_TRUE(record->routing->margins.empty());
+}
+
+TEST(RecordOf, ContradictingSizesOfRanksAreRefused) {
+  const std::vector<int32_t> ranks = {0, 7};
+  auto result = sdk::sized<assay_result>();
+  result.generated_ranks = sdk::view(std::span<const int32_t>(ranks));
+  EXPECT_THAT(record_of(result, "0").status().message(), testing::HasSubstr("2 generated ranks for 0 tokens"));
+}
+
 TEST(RecordOf, ContradictingSizesAreRefused) {
   const std::vector<double> logprobs = {-2};
   auto result = sdk::sized<assay_result>();
