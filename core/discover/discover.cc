@@ -9,6 +9,7 @@
 #include "core/discover/case_reader.h"
 #include "core/discover/find_directories.h"
 #include "core/discover/yaml_tree.h"
+#include "core/golden/golden_name.h"
 
 namespace assay::discover {
 namespace {
@@ -19,15 +20,9 @@ std::filesystem::path absolute_of(const std::string& path) {
   return result.has_filename() ? result : result.parent_path();
 }
 
-// golden_values_<environment>_<platform>.json; the environment has no underscore.
 GoldenFile golden_file(const std::string& file) {
-  GoldenFile golden{file, {}, {}};
-  constexpr std::string_view kPrefix = "golden_values_", kSuffix = ".json";
-  const std::string middle = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
-  const size_t split = middle.find('_');
-  golden.environment = middle.substr(0, split);
-  if (split != std::string::npos) golden.platform = middle.substr(split + 1);
-  return golden;
+  const GoldenName name = parse_golden_name(file).value_or(GoldenName{});
+  return {file, name.environment, name.platform};
 }
 
 // Path below the root; the folder's own name when it is the root.

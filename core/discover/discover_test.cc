@@ -111,6 +111,7 @@ TEST_F(Discover, KnowsModelFolderAndGoldens) {
   put("moe/a/model_config.yaml", kSmall);
   put("moe/a/golden_values_dev_dgx_h100.json", "{}");
   put("moe/a/golden_values_dev_any.json", "{}");
+  put("moe/a/golden_values_dev_dgx_h100.pending.json", "{}");  // not accepted: no golden
   put("moe/a/other.json", "{}");
   const auto cases = discover({at("")});
   ASSERT_TRUE(cases.ok());

@@ -9,12 +9,12 @@
 #include <memory>
 #include <set>
 
+#include "core/golden/golden_name.h"
+
 namespace assay::discover {
 namespace {
 
 constexpr std::string_view kConfigName = "model_config.yaml";
-
-bool is_golden_name(std::string_view name) { return name.starts_with("golden_values_") && name.ends_with(".json"); }
 
 bool is_directory(const std::string& path, unsigned char type) {
   if (type == DT_DIR) return true;

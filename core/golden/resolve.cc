@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "assay/golden.h"
+#include "core/golden/golden_name.h"
 
 namespace assay {
 namespace {
@@ -16,7 +17,7 @@ std::vector<std::string> goldens_in(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (name.starts_with("golden_values_") && name.ends_with(".json")) names.push_back(name);
+    if (is_golden_name(name)) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -31,9 +32,15 @@ Result<GoldenChoice> resolve_golden(const std::string& case_dir, const std::stri
       return invalid(fmt::format("environment or platform \"{}\": expected a plain name like dev or cpu_x86_64", name));
     }
   }
+  if (!is_golden_name(golden_name(environment, platform))) {
+    return invalid(
+        fmt::format("platform \"{}\" names pending golden files, which judge nothing; expected one like "
+                    "cpu_x86_64",
+                    platform));
+  }
   const fs::path folder(case_dir);
   for (const bool exact : {true, false}) {
-    const fs::path path = folder / fmt::format("golden_values_{}_{}.json", environment, exact ? platform : "any");
+    const fs::path path = folder / golden_name(environment, exact ? platform : "any");
     std::error_code error;
     const fs::file_type kind = fs::status(path, error).type();
     if (kind == fs::file_type::regular) return GoldenChoice{path.string(), exact};

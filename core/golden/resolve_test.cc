@@ -60,6 +60,15 @@ TEST_F(ResolveGolden, AGoldenThatIsNoFileIsInvalidAndNotMissing) {
   }
 }
 
+TEST_F(ResolveGolden, APendingFileIsNeverFound) {
+  add("golden_values_dev_dgx_h100.pending.json");
+  add("golden_values_dev_any.pending.json");
+  const Result<GoldenChoice> none = resolve_golden(folder_, "dev", "dgx_h100");
+  EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(none.status().message(), HasSubstr("present: none"));
+  EXPECT_EQ(resolve_golden(folder_, "dev", "dgx_h100.pending").status().code(), StatusCode::kInvalid);
+}
+
 TEST_F(ResolveGolden, AFolderWithoutGoldensSaysNone) {
   EXPECT_THAT(resolve_golden(folder_, "dev", "x").status().message(), HasSubstr("present: none"));
   EXPECT_THAT(resolve_golden(folder_ / "nowhere", "dev", "x").status().message(), HasSubstr("present: none"));

@@ -1,15 +1,8 @@
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 
 #include "assay/golden.h"
 #include "core/golden/json_text.h"
+#include "core/golden/replace_file.h"
 
 namespace assay {
 namespace {
@@ -150,16 +143,6 @@ void append_quantity(std::string& out, double value, bool scalar) {
   }
 }
 
-Status write_all(int file, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(file, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return infra(strerror(errno));
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string results_text(const ResultSet& set) {
@@ -186,16 +169,7 @@ std::string results_text(const ResultSet& set) {
 }
 
 Status write_results(const std::string& path, const ResultSet& set) {
-  std::string temporary = path + ".XXXXXX";
-  const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (file < 0) return infra(fmt::format("{}: cannot be written: {}", path, strerror(errno)));
-  Status status = write_all(file, results_text(set) + "\n");
-  if (status.ok() && ::fchmod(file, 0644) != 0) status = infra(strerror(errno));
-  if (::close(file) != 0 && status.ok()) status = infra(strerror(errno));
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = infra(strerror(errno));
-  if (status.ok()) return {};
-  ::unlink(temporary.c_str());
-  return status.with(path + ": cannot be written");
+  return replace_file(path, results_text(set) + "\n", Durability::kProcess);
 }
 
 }  // namespace assay
