@@ -28,6 +28,14 @@ struct ComparatorOptions {
   std::vector<std::string> sources;
 };
 
+// JSON schema of the options, for the descriptors of comparators.
+inline constexpr char kOptionsSchema[] =
+    R"({"type": "object", "additionalProperties": false, "properties": {)"
+    R"("tolerance": {"type": "number", "minimum": 0}, "noise": {"type": "object", "additionalProperties": false, )"
+    R"("properties": {"max": {"type": "number", "minimum": 0}, "p99": {"type": "number", "minimum": 0}, )"
+    R"("relative": {"type": "number", "minimum": 0}}}, "dtype": {"enum": ["fp32", "fp16", "bf16"]}, )"
+    R"("logit": {"type": "number", "minimum": 0}, "sources": {"type": "array", "items": {"type": "string"}}}})";
+
 // Fails with kInvalid and one line: not a JSON object, a member that is not documented, a value of the wrong type,
 // a number that is negative or not finite, another dtype. Every comparator accepts every documented member.
 Result<ComparatorOptions> parse_options(assay_str options);

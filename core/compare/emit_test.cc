@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "assay/sdk.hpp"
 #include "core/compare/ulp.h"
@@ -56,6 +57,13 @@ TEST(ComparatorOptions, WrongOnesAreRefusedByName) {
   EXPECT_THAT(refused(R"({"sources": ["a", 1]})"), HasSubstr("expected a list of paths"));
   EXPECT_THAT(refused("[]"), HasSubstr("expected a JSON object"));
   EXPECT_THAT(refused("{\n"), HasSubstr("expected a JSON object"));
+}
+
+TEST(ComparatorOptions, TheSchemaIsJsonAndNamesEveryMember) {
+  const nlohmann::json schema = nlohmann::json::parse(kOptionsSchema);
+  for (const char* member : {"tolerance", "noise", "dtype", "logit", "sources"}) {
+    EXPECT_TRUE(schema["properties"].contains(member)) << member;
+  }
 }
 
 TEST(Ulp, FollowsTheBinadeAndTheDtype) {

@@ -102,7 +102,7 @@ const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
                               "generated_text",
                               "1.0.0",
                               "equality of generated text, in code points",
-                              R"({"type": "object", "properties": {}, "additionalProperties": false})",
+                              assay::compare::kOptionsSchema,
                               &kTable};
 
 }  // namespace

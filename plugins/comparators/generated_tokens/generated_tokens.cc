@@ -65,7 +65,7 @@ const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
                               "generated_tokens",
                               "1.0.0",
                               "equality of generated token ids and of their number",
-                              R"({"type": "object", "properties": {}, "additionalProperties": false})",
+                              assay::compare::kOptionsSchema,
                               &kTable};
 
 }  // namespace

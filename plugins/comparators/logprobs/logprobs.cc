@@ -1,21 +1,23 @@
-// Metric logprobs: |golden - result| <= tolerance at every position (nats), prompt and generated.
+// Metric logprobs: |golden - result| <= tolerance at every position (nats), prompt and generated; the tolerance is that
+// of logprob_tolerance.
 // Where the generated tokens part, the values up to there are compared and the rest means nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "assay/sdk.hpp"
 #include "core/compare/divergence.h"
 #include "core/compare/emit.h"
+#include "core/compare/tolerance.h"
 
 namespace {
 
 using assay::compare::emit;
+using assay::compare::Tolerance;
 namespace sdk = assay::sdk;
-
-constexpr double kDefaultTolerance = 1e-3;
 
 struct Statistics {
   uint64_t count = 0;
@@ -24,7 +26,8 @@ struct Statistics {
   double sum = 0;
   double max = 0;
   size_t max_index = 0;
-  std::string max_id;  // request
+  std::string max_id;               // request
+  std::vector<double> differences;  // (count) in no order
 
   void add(const Statistics& other) {
     if (other.max > max || count == 0) {
@@ -36,13 +39,24 @@ struct Statistics {
     over += other.over;
     different += other.different;
     sum += other.sum;
+    differences.insert(differences.end(), other.differences.begin(), other.differences.end());
   }
 
-  std::string line(double tolerance) const {
+  // The least difference that 99 of 100 do not exceed: the one of rank ceil(0.99 * count).
+  double p99() {
+    if (differences.empty()) return 0;
+    const size_t rank = (differences.size() * 99 + 99) / 100 - 1;
+    const auto place = differences.begin() + static_cast<ptrdiff_t>(rank);
+    std::nth_element(differences.begin(), place, differences.end());
+    return *place;
+  }
+
+  std::string line(const Tolerance& tolerance) {
     return fmt::format(
-        "max |Δ| {:.3g} at request {} index {}, mean {:.3g}, {} of {} over tolerance {:g}, smallest "
+        "max |Δ| {:.3g} at request {} index {}, mean {:.3g}, p99 {:.3g}, {} of {} over tolerance {:g} ({}), smallest "
         "passing tolerance {}",
-        max, max_id, max_index, count > 0 ? sum / static_cast<double>(count) : 0.0, over, count, tolerance, max);
+        max, max_id, max_index, count > 0 ? sum / static_cast<double>(count) : 0.0, p99(), over, count, tolerance.value,
+        tolerance.source, max);
   }
 
   assay_finding_kind kind() const {
@@ -104,6 +118,7 @@ std::optional<Statistics> measure(const assay_sink& sink, const assay_pair& pair
   Statistics statistics;
   statistics.max_id = sdk::text(pair.id);
   statistics.count = values;
+  statistics.differences.reserve(values);
   for (size_t i = 0; i < values; ++i) {
     const double golden = pair.reference->logprobs.data[i];
     const double result = pair.candidate->logprobs.data[i];
@@ -114,6 +129,7 @@ std::optional<Statistics> measure(const assay_sink& sink, const assay_pair& pair
     }
     const double difference = std::fabs(golden - result);
     statistics.sum += difference;
+    statistics.differences.push_back(difference);
     statistics.over += difference > tolerance ? 1U : 0U;
     statistics.different += difference > 0 ? 1U : 0U;
     if (difference > statistics.max) {
@@ -124,7 +140,7 @@ std::optional<Statistics> measure(const assay_sink& sink, const assay_pair& pair
   return statistics;
 }
 
-void judge_pair(const assay_sink& sink, const assay_pair& pair, double tolerance, Statistics& all) {
+void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance& tolerance, Statistics& all) {
   if (assay::compare::emit_missing(sink, pair, ASSAY_HAS_LOGPROBS, "logprobs")) return;
   if (pair.reference->logprobs.size == 0 || pair.candidate->logprobs.size == 0) {
     broken(sink, pair.id, -1,
@@ -133,7 +149,7 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, double tolerance
   }
   const std::optional<Shared> shared = shared_part(sink, pair);
   if (!shared) return;
-  const std::optional<Statistics> statistics = measure(sink, pair, shared->values, tolerance);
+  std::optional<Statistics> statistics = measure(sink, pair, shared->values, tolerance.value);
   if (!statistics) return;
   all.add(*statistics);
   // Findings of equal length that tell one story: numbers of the shared part, then the token that ends it.
@@ -166,7 +182,7 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
   return sdk::guarded(error, [&]() -> assay::Status {
     const auto options = assay::compare::parse_options(judgement->options);
     if (!options) return options.status();
-    const double tolerance = options->tolerance.value_or(kDefaultTolerance);
+    const Tolerance tolerance = assay::compare::logprob_tolerance(*options);
     Statistics all;
     for (size_t i = 0; i < judgement->pair_count; ++i) judge_pair(*sink, judgement->pairs[i], tolerance, all);
     if (all.count > 0 && judgement->pair_count > 1) {
@@ -193,8 +209,7 @@ const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
                               "logprobs",
                               "1.0.0",
                               "log-probabilities within an absolute tolerance",
-                              R"({"type": "object", "properties": {"tolerance": {"type": "number", "minimum": 0,)"
-                              R"( "default": 0.001}}, "additionalProperties": false})",
+                              assay::compare::kOptionsSchema,
                               &kTable};
 
 }  // namespace

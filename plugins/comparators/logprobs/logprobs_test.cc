@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "assay/sdk.hpp"
 #include "core/compare/test_plugins.h"
 
 namespace assay::compare {
@@ -46,6 +47,59 @@ TEST(Logprobs, TheToleranceDecidesAndIsInclusive) {
   EXPECT_EQ(judge(kGolden, kActual, 0.2499).verdict, Verdict::kDrift);
   EXPECT_EQ(judge(kGolden, R"({"0": {"logprobs": [-1.0009]}})").verdict, Verdict::kEquivalent);
   EXPECT_EQ(judge(kGolden, R"({"0": {"logprobs": [-1.0011]}})").verdict, Verdict::kDrift);
+}
+
+// One comparison of -1.0 with -1.1 under these options.
+Verdict judge_with(std::string_view options, std::string* message = nullptr) {
+  const double golden = -1.0;
+  const double result = -1.1;
+  auto reference = sdk::sized<assay_record>();
+  reference.has = ASSAY_HAS_LOGPROBS;
+  reference.logprobs = {&golden, 1};
+  assay_record candidate = reference;
+  candidate.logprobs = {&result, 1};
+  const assay_pair pair = {sdk::view("7"), &reference, &candidate};
+  auto judgement = sdk::sized<assay_judgement>();
+  judgement.pairs = &pair;
+  judgement.pair_count = 1;
+  judgement.options = sdk::view(options);
+  struct Seen {
+    uint32_t kind = 0;
+    std::string message;
+  } seen;
+  const assay_sink sink = {&seen, [](void* context, const assay_finding* finding) {
+                             static_cast<Seen*>(context)->kind = finding->kind;
+                             static_cast<Seen*>(context)->message = sdk::text(finding->message);
+                           }};
+  const Status status = sdk::call(built_comparator("logprobs")->judge, &judgement, &sink);
+  EXPECT_TRUE(status.ok()) << status.message();
+  if (message != nullptr) *message = seen.message;
+  return seen.kind == ASSAY_FINDING_WITHIN ? Verdict::kEquivalent : Verdict::kDrift;
+}
+
+TEST(Logprobs, TheDefaultToleranceFollowsDtypeLogitAndNoise) {
+  std::string message;
+  EXPECT_EQ(judge_with("{}"), Verdict::kDrift);
+  EXPECT_EQ(judge_with(R"({"dtype": "bf16"})", &message), Verdict::kEquivalent);
+  EXPECT_THAT(message, HasSubstr("0 of 1 over tolerance 0.125 (2 ULP of bf16 at logits of 8 to 16), smallest passing "
+                                 "tolerance 0.1000"));
+  EXPECT_EQ(judge_with(R"({"dtype": "bf16", "logit": 3.5})"), Verdict::kDrift);  // 2 ULP = 0.03125
+  EXPECT_EQ(judge_with(R"({"dtype": "fp16"})"), Verdict::kDrift);
+  EXPECT_EQ(judge_with(R"({"noise": {"max": 0.06}})"), Verdict::kEquivalent);
+  EXPECT_EQ(judge_with(R"({"noise": {"max": 0.06}, "dtype": "bf16", "tolerance": 0.01})"), Verdict::kDrift);
+}
+
+TEST(Logprobs, TheNinetyNinthPercentileLeavesOneOfAHundredOut) {
+  std::string golden = R"({"0": {"logprobs": [)";
+  std::string actual = golden;
+  for (int i = 0; i < 200; ++i) {
+    golden += i == 0 ? "-1" : ", -1";
+    actual += i == 0 ? "-1" : i == 7 || i == 9 ? ", -1.5" : i == 11 ? ", -1.25" : ", -1";
+  }
+  golden += "]}}";
+  actual += "]}}";
+  // Rank ceil(0.99 * 200) = 198 of 197 zeros, 0.25, 0.5, 0.5.
+  EXPECT_THAT(judge(golden, actual).reason, HasSubstr("p99 0.25, 3 of 200 over"));
 }
 
 TEST(Logprobs, OtherLengthsAreInvalid) {
