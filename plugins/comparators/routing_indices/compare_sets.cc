@@ -1,0 +1,206 @@
+#include "plugins/comparators/routing_indices/compare_sets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+#include "core/compare/divergence.h"
+
+namespace assay::routing {
+namespace {
+
+// The rows of one side and the tokens they belong to.
+class Rows {
+ public:
+  explicit Rows(const assay_record& record) : record_(record), listed_(record.routing_positions.size > 0) {}
+
+  bool listed() const { return listed_; }
+  size_t size() const { return record_.routing_tokens; }
+  int64_t token(size_t row) const {
+    return listed_ ? int64_t{record_.routing_positions.data[row]} : static_cast<int64_t>(row);
+  }
+
+  // False and a message: a list of positions that is none.
+  bool index(std::string_view side, Fault* fault) {
+    if (!listed_) return true;
+    if (record_.routing_positions.size != size()) {
+      fault->message = fmt::format("routing of the {} has {} rows and {} positions, expected one each", side, size(),
+                                   record_.routing_positions.size);
+      return false;
+    }
+    for (size_t row = 0; row < size(); ++row) {
+      const bool fresh = token(row) >= 0 && rows_.try_emplace(token(row), row).second;
+      if (fresh) continue;
+      fault->token = token(row);
+      fault->message = fmt::format("routing of the {}: token {} is {}", side, token(row),
+                                   token(row) < 0 ? "no position" : "listed twice");
+      return false;
+    }
+    return true;
+  }
+
+  std::optional<size_t> row_of(int64_t token) const {
+    if (!listed_)
+      return token < static_cast<int64_t>(size()) ? std::optional(static_cast<size_t>(token)) : std::nullopt;
+    const auto found = rows_.find(token);
+    return found == rows_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::span<const uint16_t> set(size_t row, size_t layer) const {
+    return {record_.routing + (row * record_.moe_layers + layer) * record_.moe_topk, record_.moe_topk};
+  }
+
+  std::optional<double> margin(size_t row, size_t layer) const {
+    if ((record_.has & ASSAY_HAS_ROUTING_MARGINS) == 0) return std::nullopt;
+    const double margin = double{record_.routing_margins[row * record_.moe_layers + layer]};
+    return std::isnan(margin) ? std::nullopt : std::optional(margin);
+  }
+
+ private:
+  const assay_record& record_;
+  bool listed_;
+  std::unordered_map<int64_t, size_t> rows_;  // token -> row, where they are listed
+};
+
+bool strictly_ascending(std::span<const uint16_t> set) {
+  return std::adjacent_find(set.begin(), set.end(), [](uint16_t a, uint16_t b) { return a >= b; }) == set.end();
+}
+
+// The set in ascending order, in `storage` unless it is so already. False: an expert is in it twice.
+bool ascending(std::span<const uint16_t>& set, std::vector<uint16_t>& storage) {
+  if (strictly_ascending(set)) return true;
+  storage.assign(set.begin(), set.end());
+  std::sort(storage.begin(), storage.end());
+  set = storage;
+  return strictly_ascending(set);
+}
+
+size_t exchanged(std::span<const uint16_t> a, std::span<const uint16_t> b) {
+  std::vector<uint16_t> only;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(only));
+  return only.size();
+}
+
+std::optional<std::string> shape_fault(const assay_record& golden, const assay_record& result) {
+  for (const auto& [record, side] : {std::pair(&golden, "golden"), std::pair(&result, "result")}) {
+    if (record->routing_tokens * record->moe_layers * record->moe_topk > 0) continue;
+    return fmt::format("routing_indices of the {} is empty: shape ({}, {}, {})", side, record->routing_tokens,
+                       record->moe_layers, record->moe_topk);
+  }
+  if (golden.moe_layers == result.moe_layers && golden.moe_topk == result.moe_topk) return std::nullopt;
+  return fmt::format("routing_indices differ in shape (tokens, layers, topk): golden ({}, {}, {}), result ({}, {}, {})",
+                     golden.routing_tokens, golden.moe_layers, golden.moe_topk, result.routing_tokens,
+                     result.moe_layers, result.moe_topk);
+}
+
+class Comparer {
+ public:
+  Comparer(const Rows& golden, const Rows& result, Comparison* comparison, Fault* fault)
+      : golden_(golden), result_(result), comparison_(*comparison), fault_(*fault) {}
+
+  bool row(size_t golden_row, size_t result_row) {
+    const int64_t token = golden_.token(golden_row);
+    for (size_t layer = 0; layer < comparison_.by_layer.size(); ++layer) {
+      std::span<const uint16_t> golden = golden_.set(golden_row, layer);
+      std::span<const uint16_t> result = result_.set(result_row, layer);
+      if (!ascending(golden, golden_storage_)) return twice("golden", token, layer);
+      if (!ascending(result, result_storage_)) return twice("result", token, layer);
+      ++comparison_.compared;
+      if (std::equal(golden.begin(), golden.end(), result.begin())) continue;
+      add({token,
+           layer,
+           {golden.begin(), golden.end()},
+           {result.begin(), result.end()},
+           result_.margin(result_row, layer)});
+    }
+    return true;
+  }
+
+ private:
+  bool twice(std::string_view side, int64_t token, size_t layer) {
+    fault_.token = token;
+    fault_.message =
+        fmt::format("routing_indices of the {} name an expert twice at token {} layer {}", side, token, layer);
+    return false;
+  }
+
+  void add(Difference difference) {
+    ++comparison_.differing;
+    ++comparison_.by_layer[difference.layer];
+    if (difference.margin) comparison_.largest_margin = std::max(comparison_.largest_margin, *difference.margin);
+    if (!difference.margin || exchanged(difference.golden, difference.result) != 1) ++comparison_.unexplained;
+    const auto place = [](const Difference& d) { return std::pair(d.token, d.layer); };
+    if (!comparison_.first || place(difference) < place(*comparison_.first)) comparison_.first = std::move(difference);
+  }
+
+  const Rows& golden_;
+  const Rows& result_;
+  Comparison& comparison_;
+  Fault& fault_;
+  std::vector<uint16_t> golden_storage_;
+  std::vector<uint16_t> result_storage_;
+};
+
+// P, from the surest of what the record holds: prompt ids, (P - 1 + G) logprobs, (P + G - 1) rows of routing.
+std::optional<size_t> prompt_length(const assay_record& record) {
+  if ((record.has & ASSAY_HAS_PROMPT_IDS) != 0) return record.prompt_ids.size;
+  const size_t generated = record.tokens.size;
+  if ((record.has & ASSAY_HAS_LOGPROBS) != 0 && record.logprobs.size > generated) {
+    return record.logprobs.size + 1 - generated;
+  }
+  if (record.routing_positions.size == 0 && record.routing_tokens >= generated) {
+    return record.routing_tokens + 1 - generated;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Split> split_of(const assay_record& golden, const assay_record& result) {
+  if ((golden.has & result.has & ASSAY_HAS_TOKENS) == 0) return std::nullopt;
+  const std::optional<size_t> token = compare::first_divergent_token(golden.tokens, result.tokens);
+  if (!token) return std::nullopt;
+  std::optional<size_t> prompt = prompt_length(golden);
+  if (!prompt) prompt = prompt_length(result);
+  if (!prompt) return Split{*token, std::nullopt};
+  return Split{*token, static_cast<int64_t>(*prompt + *token)};
+}
+
+bool compare_sets(const assay_record& golden, const assay_record& result, std::optional<int64_t> end,
+                  Comparison* comparison, Fault* fault) {
+  if (std::optional<std::string> wrong = shape_fault(golden, result)) {
+    fault->message = *std::move(wrong);
+    return false;
+  }
+  Rows reference(golden);
+  Rows candidate(result);
+  if (!reference.index("golden", fault) || !candidate.index("result", fault)) return false;
+  if (!end && !reference.listed() && !candidate.listed() && reference.size() != candidate.size()) {
+    fault->message = fmt::format("routing_indices differ in length: golden {} tokens, result {}", reference.size(),
+                                 candidate.size());
+    return false;
+  }
+  comparison->by_layer.assign(golden.moe_layers, 0);
+  Comparer comparer(reference, candidate, comparison, fault);
+  for (size_t row = 0; row < reference.size(); ++row) {
+    const int64_t token = reference.token(row);
+    if (end && token >= *end) continue;
+    const std::optional<size_t> found = candidate.row_of(token);
+    if (!found) {
+      fault->missing = candidate.listed();
+      fault->token = token;
+      fault->message = fmt::format("the golden holds the routing of token {}, the result {}", token,
+                                   candidate.listed() ? "does not" : fmt::format("has {} tokens", candidate.size()));
+      return false;
+    }
+    if (!comparer.row(row, *found)) return false;
+  }
+  return true;
+}
+
+}  // namespace assay::routing
