@@ -1,10 +1,10 @@
 #include "core/discover/assay_block.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "core/discover/nearest.h"
 #include "core/discover/units.h"
+#include "core/discover/waivers.h"
 
 namespace assay::discover {
 namespace {
@@ -13,24 +13,6 @@ constexpr std::array<std::string_view, 10> kKeys = {"engine",    "backend", "gol
                                                     "tolerance", "timeout", "memory_limit", "requires",
                                                     "tags",      "waivers"};
 constexpr std::array<std::string_view, 2> kGoldenKinds = {"known_completion", "characteristic"};
-
-nlohmann::ordered_json to_json(const YamlNode& node) {
-  using Json = nlohmann::ordered_json;
-  switch (node.kind) {
-    case YamlNode::Kind::kScalar:
-      return node.is_null() ? Json(nullptr) : Json(node.text);
-    case YamlNode::Kind::kSequence: {
-      Json list = Json::array();
-      for (const YamlNode* item : node.items) list.push_back(to_json(*item));
-      return list;
-    }
-    case YamlNode::Kind::kMap:
-      break;
-  }
-  Json object = Json::object();
-  for (const YamlEntry& entry : node.entries) object[entry.key] = to_json(*entry.value);
-  return object;
-}
 
 // A non-empty text.
 std::string text_of(const YamlNode& node, const std::string& key, SchemaErrors& errors) {
@@ -96,7 +78,7 @@ void read_key(const YamlEntry& entry, AssayBlock& block, SchemaErrors& errors) {
   } else if (key == "tags") {
     block.tags = texts_of(value, key, errors);
   } else if (key == "waivers") {
-    block.waivers = to_json(value).dump();
+    block.waivers = read_waivers(value, errors);
   } else {
     errors.add(value, "ASSAY." + key + " is unknown" + did_you_mean(key, kKeys));
   }

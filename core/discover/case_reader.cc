@@ -26,6 +26,7 @@ constexpr std::array<std::string_view, 14> kTopLevel = {"ENV_VARS",
                                                         "ASSAY",
                                                         "MODEL_ARGS_2",
                                                         "BASE_MODEL_ARGS"};
+constexpr std::array<std::string_view, 2> kEvaluations = {"pass", "xpass"};
 constexpr std::array<std::string_view, 3> kModes = {"inference", "pretraining", "rl"};
 
 // Number n of MODEL_ARGS_n, n >= 2; 0: another key.
@@ -111,6 +112,14 @@ void read_mode(const YamlNode& node, TestCase& test_case, SchemaErrors& errors) 
   }
 }
 
+void read_evaluation(const YamlNode& node, TestCase& test_case, SchemaErrors& errors) {
+  errors.read_text(node, "TEST_EVALUATION", test_case.test_evaluation);
+  if (std::find(kEvaluations.begin(), kEvaluations.end(), test_case.test_evaluation) != kEvaluations.end()) return;
+  test_case.notes.push_back("line " + std::to_string(node.line) + ": TEST_EVALUATION '" + test_case.test_evaluation +
+                            "' is neither pass nor xpass and counts as pass" +
+                            did_you_mean(test_case.test_evaluation, kEvaluations));
+}
+
 void read_key(const YamlEntry& entry, TestCase& test_case, SchemaErrors& errors) {
   const std::string& key = entry.key;
   const YamlNode& value = *entry.value;
@@ -127,7 +136,7 @@ void read_key(const YamlEntry& entry, TestCase& test_case, SchemaErrors& errors)
   if (key == "MODE") return read_mode(value, test_case, errors);
   if (key == "TEST_TYPE") return errors.read_text(value, key, test_case.test_type);
   if (key == "LAUNCHER") return errors.read_text(value, key, test_case.launcher);
-  if (key == "TEST_EVALUATION") return errors.read_text(value, key, test_case.test_evaluation);
+  if (key == "TEST_EVALUATION") return read_evaluation(value, test_case, errors);
   if (key == "BEFORE_SCRIPT") return errors.read_text(value, key, test_case.before_script);
   if (key == "AFTER_SCRIPT") return errors.read_text(value, key, test_case.after_script);
   if (key == "ASSAY") return read_assay_block(value, test_case.assay, errors);

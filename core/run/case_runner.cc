@@ -84,6 +84,7 @@ struct CaseRunner::Judged {
   CaseSummary summary;
   std::optional<Provenance> provenance;
   bool actual_written = false;
+  bool engine_failed = false;  // it refused, failed or broke: nothing was judged
 };
 
 CaseRunner::CaseRunner(const WorkerPlan& plan, const plugin::Plugin& engine, const LoadedModel& model,
@@ -134,6 +135,7 @@ void CaseRunner::run(const CaseOrder& order) {
   finished["name"] = order.name;
   finished["verdict"] = to_json(judged.verdict);
   finished["summary"] = to_json(summary);
+  if (judged.engine_failed) finished["engine_failed"] = true;
   if (judged.provenance) finished["provenance"] = Json::parse(to_json(*judged.provenance));
   finished["actual"] = judged.actual_written ? files.actual.string() : "";
   finished["log"] = files.log.string();
@@ -175,6 +177,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   Result<SessionResult> session = run_session(input, order, listener);
   if (!session) {
     judged.verdict = {verdict_of_engine(session.status().code()), session.status().message(), "", {}};
+    judged.engine_failed = true;
     return judged;
   }
   judged.summary.batch = session->batch;
@@ -194,6 +197,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
     judged.verdict = {Verdict::kInfra, written.message(), "", {}};
   } else if (!session->failed.empty()) {
     judged.verdict = failed(session->failed, order.prompts.size());
+    judged.engine_failed = true;
   } else {
     Json judging = make_event(event::kJudgingStarted);
     judging["case"] = order.id;

@@ -14,7 +14,7 @@
 //   request_failed   request code message
 //   judging_started                          (all requests are over)
 //   digest_started                           (of weights: takes as long as reading them)
-//   case_finished    verdict {verdict reason golden metrics} summary {...} provenance {...} actual log
+//   case_finished    verdict {...} summary {...} provenance {...} actual log engine_failed
 //   worker_finished  cases
 //   worker_crashed   group death case request restarts
 //   note             message

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "core/golden/date.h"
 #include "core/golden/digest.h"
 #include "core/run/backend_choice.h"
 
@@ -38,14 +38,6 @@ std::string dtype_of(int32_t mantissa) {
 }
 
 }  // namespace
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
-                     utc.tm_hour, utc.tm_min, utc.tm_sec);
-}
 
 Maker::Maker(const WorkerPlan& plan, const plugin::Plugin& engine, const LoadedModel& model) : model_(model) {
   known_.run_id = plan.run_id;

@@ -38,7 +38,4 @@ class Maker {
   std::optional<Result<Digests>> digests_;
 };
 
-// "2026-11-29T19:22:41Z", now.
-std::string utc_now();
-
 }  // namespace assay::run

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/discover/list.h"
+#include "core/golden/date.h"
 #include "core/run/backend_choice.h"
 #include "core/run/case_order.h"
 #include "core/run/filter.h"
@@ -35,6 +36,8 @@ class Planner {
         ++plan_.filtered;
       }
     }
+    plan_.today = options_.today.empty() ? utc_today() : options_.today;
+    plan_.environment = options_.environment_name;
     split_recorded();
     for (Group& group : plan_.groups) {
       for (const size_t index : group.cases) group.cost += plan_.cases[index].cost;
@@ -84,6 +87,7 @@ class Planner {
     if (test.assay.timeout_s) {
       planned.timeout = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*test.assay.timeout_s * 1000)));
     }
+    planned.declarations = declarations_of(test);
     planned.memory_limit = test.assay.memory_limit.value_or(0);
     plan_.cases.push_back(std::move(planned));
     place(test, plan_.cases.size() - 1);

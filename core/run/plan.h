@@ -10,6 +10,7 @@
 
 #include "core/plugin/registry.h"
 #include "core/run/run.h"
+#include "core/run/waive.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -21,6 +22,7 @@ struct PlannedCase {
   std::chrono::milliseconds timeout{};
   uint64_t memory_limit = 0;  // bytes; 0: that of the run
   double cost = 0;            // estimate of the work, arbitrary unit: longest first
+  Declarations declarations;
 };
 
 // Cases of one worker at a time.
@@ -36,6 +38,8 @@ struct Plan {
   std::vector<PlannedCase> cases;  // every selected case, in the order of RunOptions::cases
   std::vector<Group> groups;       // longest first
   size_t filtered = 0;
+  std::string today;        // UTC, for waivers
+  std::string environment;  // --environment
 };
 
 // Makes the plan. What is wrong with one case settles that case and no other. Fails with kInvalid when the filter, or

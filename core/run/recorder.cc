@@ -28,8 +28,8 @@ void Recorder::note(const Json& event) {
 Json Recorder::note_line(const std::string& line) {
   Result<Json> event = parse_line(line);
   if (!event) return Json();
-  append(line + "\n");
   const std::string name = (*event)["event"];
+  if (name != event::kCaseFinished) append(line + "\n");
   const std::string worker = event->value("worker", "");
   if (name == event::kLoadFinished) {
     ++loads_;
@@ -58,7 +58,7 @@ void Recorder::finish(size_t index, const Json& event) {
   }
   outcome.actual = event.value("actual", "");
   outcome.log = event.value("log", "");
-  complete(index);
+  complete(index, event.value("engine_failed", false), event);
 }
 
 void Recorder::finish(size_t index, CaseVerdict verdict, const std::string& log) {
@@ -69,18 +69,31 @@ void Recorder::finish(size_t index, CaseVerdict verdict, const std::string& log)
   Json event = make_event(event::kCaseFinished);
   event["case"] = plan_.cases[index].order.id;
   event["name"] = outcome.name;
-  event["verdict"] = to_json(outcome.verdict);
   event["summary"] = to_json(outcome.summary);
   event["actual"] = outcome.actual;
   event["log"] = outcome.log;
-  append(to_line(event));
-  complete(index);
+  const bool crashed = outcome.verdict.verdict == Verdict::kCrashed;
+  complete(index, crashed, std::move(event));
 }
 
-void Recorder::complete(size_t index) {
+void Recorder::complete(size_t index, bool engine_failed, Json event) {
+  const PlannedCase& planned = plan_.cases[index];
+  CaseOutcome& outcome = plan_.cases[index].outcome;
+  const bool broken =
+      planned.settled && outcome.verdict.verdict == Verdict::kInvalid;  // no waiver excuses a bad config
+  if (!broken) {
+    apply_declarations(planned.declarations,
+                       {.today = plan_.today,
+                        .platform = outcome.summary.platform,
+                        .environment = plan_.environment,
+                        .engine_failed = engine_failed},
+                       &outcome.verdict);
+  }
+  event["verdict"] = to_json(outcome.verdict);
+  append(to_line(event));
   done_[index] = true;
   if (Status synced = journal_.sync_soon(); !synced.ok() && journal_status_.ok()) journal_status_ = synced;
-  observer_.case_finished(plan_.cases[index].outcome);
+  observer_.case_finished(outcome);
 }
 
 }  // namespace assay::run

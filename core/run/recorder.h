@@ -11,7 +11,8 @@
 
 namespace assay::run {
 
-// For one thread. Every case gets one verdict: later ones are dropped.
+// For one thread. Every case gets one verdict: later ones are dropped. Here, and nowhere else, waivers are applied, so
+// that journal, outcomes and observer have the same, final verdict, whoever found it.
 class Recorder {
  public:
   // All three outlive the recorder.
@@ -20,7 +21,8 @@ class Recorder {
   // Notes an event of the runner itself.
   void note(const nlohmann::ordered_json& event);
 
-  // Notes a line that a worker wrote. Returns the event, or null (a JSON null) when the line is none.
+  // Notes a line that a worker wrote, except the end of a case: finish() notes that one. Returns the event, or null (a
+  // JSON null) when the line is none.
   nlohmann::ordered_json note_line(const std::string& line);
 
   // The verdict of a case, told by its worker in `event`, or by the runner (`log`: path of engine.log, if there is
@@ -37,7 +39,7 @@ class Recorder {
 
  private:
   void append(const std::string& line);
-  void complete(size_t index);
+  void complete(size_t index, bool engine_failed, nlohmann::ordered_json event);
 
   Plan& plan_;
   Journal& journal_;

@@ -51,6 +51,7 @@ struct RunOptions {
   std::chrono::milliseconds kill_grace{2'000};      // between SIGTERM and SIGKILL
   uint64_t memory_limit = 0;         // bytes of anonymous resident memory a worker; 0: 9/10 of the machine's
   bool digest_weights = false;       // provenance gets the sha256 of weights and tokenizer, whatever the verdict
+  std::string today;                 // UTC, "2026-11-29", for waivers; empty: that of the clock
   std::string assay_version;         // for provenance; empty: not known
   std::vector<std::string> command;  // recorded in results.jsonl
   const std::atomic<bool>* cancel = nullptr;  // becomes true when the run shall stop (signal handlers set it)

@@ -404,6 +404,60 @@ TEST_F(Run, MemoryLimitOfTheCaseCounts) {
   EXPECT_THAT(reason("greedy"), HasSubstr("the limit is 0.3"));
 }
 
+constexpr const char* kWaiver =
+    "  engine: misbehaving\n  waivers:\n    - {reason: known, owner: kim, issue: '#1', expires: 2026-12-31, verdicts: "
+    "[DIVERGED, CRASHED]}\n";
+
+TEST_F(Run, WaiverCoversDifferencesAndCrashesAndTheJournalHasTheFinalVerdict) {
+  options_.today = "2026-12-31";
+  add_golden(add_case("differs", {"ok hallo"}, "", kWaiver), "ok hallo", "holla");
+  add_case("dies", {"segv"}, "", kWaiver);
+  add_golden(add_case("fails", {"fail x"}, "", kWaiver), "fail x", "x");
+  run();
+  EXPECT_EQ(verdict("differs"), "WAIVED");
+  EXPECT_EQ(verdict("dies"), "WAIVED");
+  EXPECT_EQ(outcome("dies").verdict.judged, Verdict::kCrashed);
+  EXPECT_EQ(verdict("fails"), "INVALID");
+  EXPECT_THAT(outcome("fails").verdict.declared, HasSubstr("covers DIVERGED, CRASHED only"));
+  const Result<std::vector<std::string>> lines = read_event_lines(options_.output / "results.jsonl");
+  size_t finished = 0;
+  for (const std::string& line : *lines) {
+    const Json event = *parse_line(line);
+    if (event["event"] != event::kCaseFinished) continue;
+    ++finished;
+    EXPECT_EQ(event["verdict"]["verdict"], verdict(event["name"].get<std::string>()));
+  }
+  EXPECT_EQ(finished, 3u);
+}
+
+TEST_F(Run, ExpiredWaiverFailsAndABrokenConfigIsNeverWaived) {
+  options_.today = "2027-01-01";
+  add_golden(add_case("differs", {"ok hallo"}, "", kWaiver), "ok hallo", "holla");
+  add_case("broken", {"ok a"}, "  --num-layer: 4\n",
+           "  engine: misbehaving\n  waivers:\n    - {reason: a, owner: b, issue: c, expires: 2030-01-01, verdicts: "
+           "INVALID}\n");
+  add_case("bad_waiver", {"ok a"}, "", "  engine: misbehaving\n  waivers:\n    - {reason: a}\n");
+  run();
+  EXPECT_EQ(verdict("differs"), "DIVERGED");
+  EXPECT_THAT(outcome("differs").verdict.declared, HasSubstr("expired on 2026-12-31"));
+  EXPECT_EQ(verdict("broken"), "INVALID");
+  EXPECT_EQ(verdict("bad_waiver"), "INVALID");
+  EXPECT_THAT(reason("bad_waiver"), HasSubstr("ASSAY.waivers[0]: owner is missing"));
+}
+
+TEST_F(Run, XpassOfTestEvaluationAllowsTheEngineToFailAlone) {
+  const std::string xpass = "TEST_EVALUATION: xpass\n";
+  add_case("dies", {"segv"}, xpass);
+  add_case("fails", {"fail x"}, xpass);
+  add_golden(add_case("passes", {"ok hallo"}, xpass), "ok hallo", "hallo");
+  add_golden(add_case("differs", {"ok hallo"}, xpass), "ok hallo", "holla");
+  run();
+  EXPECT_EQ(verdict("dies"), "XFAIL");
+  EXPECT_EQ(verdict("fails"), "XFAIL");
+  EXPECT_EQ(verdict("passes"), "IDENTICAL");
+  EXPECT_EQ(verdict("differs"), "DIVERGED");
+}
+
 TEST_F(Run, MissingWorkerFailsTheRun) {
   options_.worker = dir_ / "no-worker";
   run();

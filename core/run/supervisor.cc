@@ -38,7 +38,7 @@ void Supervisor::run() {
   while (!queue_.empty() || !active_.empty()) {
     if (!cancelled_ && options_.cancel != nullptr && options_.cancel->load()) {
       cancelled_ = true;
-      for (const Work& work : queue_) give_up(work.cases, Verdict::kInfra, "cancelled before it ran");
+      for (const Work& work : queue_) give_up(work.cases, Verdict::kInfra, "cancelled before it started");
       queue_.clear();
       for (const auto& active : active_) condemn(*active, "cancelled");
     }
@@ -197,7 +197,13 @@ void Supervisor::conclude(Active& active, const Exit& exit) {
   event["message"] = fmt::format("{}: {}{}{}", active.id, death,
                                  active.running ? " in case " + plan_.cases[*active.running].outcome.name : "", tail);
   recorder_.note(event);
-  if (cancelled_) return give_up(rest.cases, Verdict::kInfra, active.running ? "cancelled while it ran" : "cancelled");
+  if (cancelled_) {
+    if (active.running) {
+      recorder_.finish(*active.running, CaseVerdict{Verdict::kInfra, "cancelled while it ran", "", {}},
+                       log_of_case(*active.running));
+    }
+    return give_up(rest.cases, Verdict::kInfra, "cancelled before it started");
+  }
   if (active.running) {
     const std::string last = active.judging                ? "all requests were over, its results were being judged"
                              : active.last_request.empty() ? "no request had finished"

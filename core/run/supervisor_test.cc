@@ -315,7 +315,8 @@ TEST_F(SupervisorTest, CancelEndsWorkersAndGivesEveryCaseAVerdict) {
   EXPECT_TRUE(cancelled_);
   EXPECT_THAT(verdicts(), ElementsAre(kRan, "INFRA", "INFRA", "INFRA"));
   EXPECT_THAT(verdict(1).reason, HasSubstr("cancelled while it ran"));
-  EXPECT_THAT(verdict(3).reason, HasSubstr("cancelled before it ran"));
+  EXPECT_THAT(verdict(2).reason, HasSubstr("cancelled before it started"));
+  EXPECT_THAT(verdict(3).reason, HasSubstr("cancelled before it started"));
 }
 
 TEST_F(SupervisorTest, KilledWorkerLosesTheRunningCaseAndNoFinishedOne) {

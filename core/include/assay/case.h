@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/status.h"
+#include "assay/waiver.h"
 
 namespace assay {
 
@@ -64,7 +65,7 @@ struct AssayBlock {
   std::optional<uint64_t> memory_limit;       // > 0, bytes
   std::vector<std::string> requirements;      // ASSAY.requires: variables or devices, as written
   std::vector<std::string> tags;
-  std::string waivers;  // JSON text of ASSAY.waivers as written; empty: none
+  std::vector<Waiver> waivers;
 };
 
 struct TestCase {
