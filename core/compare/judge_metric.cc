@@ -18,9 +18,12 @@ struct Need {
   std::string_view metric;
   uint64_t capability;
 };
-constexpr std::array<Need, 4> kNeeds = {{{"generated_text", ASSAY_CAP_TEXT},
+constexpr std::array<Need, 7> kNeeds = {{{"generated_text", ASSAY_CAP_TEXT},
+                                         {"known_completion", ASSAY_CAP_TEXT},
                                          {"generated_tokens", ASSAY_CAP_TOKENS},
                                          {"logprobs", ASSAY_CAP_LOGPROBS},
+                                         {"top_n_logprobs", ASSAY_CAP_TOP_N},
+                                         {"generated_top_n_logprobs", ASSAY_CAP_TOP_N},
                                          {"routing_indices", ASSAY_CAP_ROUTING}}};
 
 Finding plain_finding(Verdict verdict, std::string request, std::string message) {
