@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "assay/golden.h"
@@ -76,7 +78,25 @@ Status add_logits(const assay_result& result, RequestRecord& record) {
   return {};
 }
 
-// Fields of the JSON object in assay_result.extra that the schema does not know already.
+// Token indices of the rows of routing, which assay_result has no member for.
+Status add_positions(const nlohmann::json& positions, RequestRecord& record) {
+  Routing& routing = *record.routing;
+  const bool fits =
+      positions.is_array() && positions.size() == routing.tokens &&
+      std::all_of(positions.begin(), positions.end(), [](const nlohmann::json& position) {
+        return position.is_number_integer() && position >= 0 && position <= std::numeric_limits<int32_t>::max();
+      });
+  if (!fits) {
+    return invalid(
+        fmt::format("request {}: routing_indices_token_indices of the engine's result is {}, expected {} "
+                    "token indices, one a row of routing",
+                    record.id, text::quoted(positions.dump(), 60), routing.tokens));
+  }
+  routing.positions = positions.get<std::vector<int32_t>>();
+  return {};
+}
+
+// Fields of the JSON object in assay_result.extra: what the schema knows goes to its place, the rest is kept.
 Status add_extra(assay_str extra, RequestRecord& record) {
   if (extra.size == 0) return {};
   const std::string text(extra.data, extra.size);
@@ -86,6 +106,10 @@ Status add_extra(assay_str extra, RequestRecord& record) {
                                text::quoted(text, 60)));
   }
   for (const auto& [name, value] : parsed.items()) {
+    if (name == "routing_indices_token_indices" && record.routing) {
+      if (Status status = add_positions(value, record); !status.ok()) return status;
+      continue;
+    }
     record.extra.emplace_back(name, value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
   }
   return {};

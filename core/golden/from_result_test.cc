@@ -110,6 +110,26 @@ TEST(RecordOf, ContradictingSizesAreRefused) {
   EXPECT_THAT(record_of(result, "0").status().message(), testing::HasSubstr("1 generated logprobs for 0 tokens"));
 }
 
+TEST(RecordOf, TokenIndicesOfRoutingRowsComeThroughExtra) {
+  const std::vector<uint16_t> routing = {1, 2};
+  auto result = sdk::sized<assay_result>();
+  result.routing = routing.data();
+  result.routing_tokens = 2;
+  result.moe_layers = 1;
+  result.moe_topk = 1;
+  result.extra = sdk::view(R"({"routing_indices_token_indices": [4, 9], "ttft": 1})");
+  const Result<RequestRecord> record = record_of(result, "0");
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(record->routing->positions, (std::vector<int32_t>{4, 9}));
+  ASSERT_EQ(record->extra.size(), 1U);
+  EXPECT_EQ(record->extra[0].first, "ttft");
+  for (const char* bad : {"[4]", "[4, -1]", "[4, 0.5]", "7", "[4, 99999999999]"}) {
+    const std::string extra = std::string(R"({"routing_indices_token_indices": )") + bad + "}";
+    result.extra = sdk::view(extra);
+    EXPECT_THAT(record_of(result, "0").status().message(), testing::HasSubstr("expected 2 token indices")) << bad;
+  }
+}
+
 TEST(RecordOf, ExtraMustBeAnObject) {
   auto result = sdk::sized<assay_result>();
   result.extra = sdk::view("[1]");

@@ -57,11 +57,13 @@ void note_difference(const CaseVerdict& verdict, CaseSummary* summary) {
   }
 }
 
-// For an engine that replays: asks for every request of the recorded file, by the ids that the file has.
-Result<CaseOrder> with_recorded_requests(CaseOrder order) {
+// For an engine that replays: asks for every request of the recorded file, by the ids that the file has, and takes over
+// the file's quantities, which belong to no request.
+Result<CaseOrder> with_recorded_requests(CaseOrder order, std::vector<Quantity>* quantities) {
   if (order.recorded.empty()) return order;
-  const Result<ResultSet> recorded = read_results(order.recorded);
+  Result<ResultSet> recorded = read_results(order.recorded);
   if (!recorded) return recorded.status();
+  *quantities = std::move(recorded->quantities);
   for (const RequestRecord& record : recorded->requests) {
     order.prompts.push_back(record.prompt.value_or(""));
     order.request_ids.push_back(record.id);
@@ -144,7 +146,8 @@ void CaseRunner::run(const CaseOrder& order) {
 
 CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files& files) {
   Judged judged;
-  Result<CaseOrder> filled = with_recorded_requests(given);
+  std::vector<Quantity> quantities;
+  Result<CaseOrder> filled = with_recorded_requests(given, &quantities);
   if (!filled) {
     judged.verdict = {Verdict::kInvalid, filled.status().message(), "", {}};
     return judged;
@@ -189,6 +192,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   judged.provenance = maker_.provenance(order.prompts.size(), session->batch);
   ResultSet actual;
   actual.requests = std::move(session->records);
+  actual.quantities = std::move(quantities);
   actual.path = files.actual.string();
   actual.form = GoldenForm::kStatic;
   const Status written = write_results(actual.path, actual);

@@ -334,6 +334,33 @@ TEST_F(Run, ReplayAsksForTheRequestsThatTheFileHasWhateverTheirIds) {
   EXPECT_EQ(outcome("ids").summary.requests, 3u);
 }
 
+TEST_F(Run, ReplayBringsQuantitiesAndTheTokensOfRouting) {
+  const fs::path folder =
+      add_case("moe", {"not asked"}, "METRICS: [routing_indices, throughput, mem-max-allocated-bytes]\n");
+  const auto write = [&](const char* name, const std::string& throughput) {
+    std::ofstream(folder / name) << R"({"0": {"generated_tokens": [5, 6], "routing_indices": [[[3, 1]], [[2, 0]]],)"
+                                 << R"( "routing_indices_token_indices": [2, 7]}, "throughput": )" << throughput
+                                 << R"(, "mem-max-allocated-bytes": 1048576})";
+  };
+  write("golden_values_dev_here.json", "[1, 100, 102]");
+  options_.engine = "replay";
+  run();
+  EXPECT_EQ(verdict("moe"), "IDENTICAL") << reason("moe");
+  write("recorded.json", "[1, 50, 51]");
+  options_.output = dir_ / "slower";
+  run();
+  EXPECT_EQ(verdict("moe"), "DRIFT");
+  EXPECT_THAT(reason("moe"), HasSubstr("50.00 % slower"));
+}
+
+TEST_F(Run, ReplayJudgesAFileOfThroughputAlone) {
+  const fs::path folder = add_case("speed", {"not asked"}, "METRICS: [throughput]\n");
+  std::ofstream(folder / "golden_values_dev_here.json") << R"({"throughput": [1, 100, 102]})";
+  options_.engine = "replay";
+  run();
+  EXPECT_EQ(verdict("speed"), "IDENTICAL") << reason("speed");
+}
+
 TEST_F(Run, RecordedCasesAreSpreadOverAllJobs) {
   options_.engine = "replay";
   options_.jobs = 2;
