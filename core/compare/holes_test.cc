@@ -145,6 +145,48 @@ TEST(Holes, TokensThatStopEarlyOrGoOnFail) {
             Verdict::kDiverged);
 }
 
+// The ancestor: "No test performed" as soon as there is a request; here the metric that is listed is judged.
+TEST(Holes, ThroughputAloneIsJudgedBesideRequests) {
+  const std::string golden = R"({"0": {"generated_tokens": [1]}, "throughput": [9, 100, 100]})";
+  EXPECT_EQ(judge({"throughput"}, golden, golden).verdict, Verdict::kIdentical);
+  EXPECT_EQ(judge({"throughput"}, golden, R"({"0": {"generated_tokens": [1]}, "throughput": [9, 50, 50]})").verdict,
+            Verdict::kDrift);
+}
+
+// The ancestor asks for a new golden when a run is 20 % faster, and divides nothing by a list of one.
+TEST(Holes, FasterIsNoFailureAndOneValueNoCrash) {
+  EXPECT_EQ(judge({"throughput"}, R"({"throughput": [9, 100]})", R"({"throughput": [9, 130]})").verdict,
+            Verdict::kEquivalent);
+  EXPECT_EQ(judge({"throughput"}, R"({"throughput": [100]})", R"({"throughput": [100]})").verdict, Verdict::kIdentical);
+  EXPECT_EQ(judge({"throughput"}, R"({"throughput": 100})", R"({"throughput": 40})").verdict, Verdict::kDrift);
+}
+
+TEST(Holes, AThroughputThatOneSideLacksFails) {
+  EXPECT_EQ(judge({"generated_tokens", "throughput"}, R"({"0": {"generated_tokens": [1]}, "throughput": [1, 2]})",
+                  R"({"0": {"generated_tokens": [1]}})")
+                .verdict,
+            Verdict::kNotComparable);
+  EXPECT_EQ(judge({"generated_tokens", "throughput"}, R"({"0": {"generated_tokens": [1]}})",
+                  R"({"0": {"generated_tokens": [1]}, "throughput": [1, 2]})")
+                .verdict,
+            Verdict::kNotComparable);
+}
+
+// The ancestor never compares it: listing it raises a TypeError.
+TEST(Holes, PrefillCountsAreCompared) {
+  const std::string golden = R"({"0": {"generated_tokens": [1]}, "lifetime_prefill_token_count": 88})";
+  EXPECT_EQ(judge({"lifetime_prefill_token_count"}, golden, golden).verdict, Verdict::kIdentical);
+  EXPECT_EQ(judge({"lifetime_prefill_token_count"}, golden,
+                  R"({"0": {"generated_tokens": [1]}, "lifetime_prefill_token_count": 89})")
+                .verdict,
+            Verdict::kDrift);
+}
+
+TEST(Holes, NamesOfQuantitiesAreNoRequests) {
+  const std::string counted = R"({"0": {"generated_tokens": [1]}, "async_sched_step_count": 7, "a_new_counter": 3})";
+  EXPECT_EQ(judge({"generated_tokens"}, R"({"0": {"generated_tokens": [1]}})", counted).verdict, Verdict::kIdentical);
+}
+
 TEST(Holes, AFailingRequestIsNotHiddenByOthers) {
   const CaseVerdict verdict =
       judge({"generated_tokens"}, R"({"0": {"generated_tokens": [1]}, "1": {"generated_tokens": [2]}})",

@@ -80,6 +80,7 @@ void judge_measure(const assay_sink& sink, const Measure& measure, const assay_j
   const double result = assay::performance::median(sides.result.judged);
   const double change = (result - golden) / golden;
   const double worse = measure.higher_is_better ? -change : change;  // relative, > 0: a regression
+  const double passing = worse > 0 ? worse : 0;
   const Limit limit = limit_of(measure, options);
   const bool equal = same_bits(sides.golden.all, sides.result.all);
   const bool beyond = worse > limit.value + kRounding;
@@ -94,10 +95,9 @@ void judge_measure(const assay_sink& sink, const Measure& measure, const assay_j
               .compared = sides.golden.judged.size(),
               .differing = beyond ? 1U : 0U,
               .max_abs_difference = std::fabs(result - golden),
-              .smallest_passing_tolerance = std::max(worse, 0.0),
+              .smallest_passing_tolerance = passing,
               .message = fmt::format("{}: {}; limit {:.2f} % ({}), smallest passing tolerance {:.4g}", medians,
-                                     worse == 0 ? "equal medians" : moved, 100 * limit.value, limit.source,
-                                     std::max(worse, 0.0))});
+                                     worse == 0 ? "equal medians" : moved, 100 * limit.value, limit.source, passing)});
   for (const std::string& note : {sides.golden.note, sides.result.note}) {
     if (!note.empty()) emit(sink, {.kind = ASSAY_FINDING_NOTE, .message = note});
   }

@@ -8,6 +8,7 @@ namespace assay::compare {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 CaseVerdict judge(const std::string& metric, const std::string& golden, const std::string& actual,
@@ -62,7 +63,9 @@ TEST(Throughput, MediansAreComparedWithoutTheWarmUp) {
 }
 
 TEST(Throughput, OnlyBitEqualListsAreIdentical) {
-  EXPECT_EQ(throughput("[1, 90, 110, 100]", "[1, 90, 110, 100]").verdict, Verdict::kIdentical);
+  const CaseVerdict equal = throughput("[1, 90, 110, 100]", "[1, 90, 110, 100]");
+  EXPECT_EQ(equal.verdict, Verdict::kIdentical);
+  EXPECT_THAT(first(equal).message, EndsWith("equal medians; limit 10.00 % (default), smallest passing tolerance 0"));
   const CaseVerdict same_median = throughput("[1, 90, 110, 100]", "[1, 90, 111, 100]");
   EXPECT_EQ(same_median.verdict, Verdict::kEquivalent);
   EXPECT_THAT(first(same_median).message, HasSubstr("equal medians"));
