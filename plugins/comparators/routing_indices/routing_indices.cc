@@ -48,6 +48,7 @@ std::string describe(const Comparison& seen, const Tolerance& tolerance) {
     line += fmt::format("; largest margin {:.3g}, tolerance {:.3g} ({})", seen.largest_margin, tolerance.value,
                         tolerance.source);
   }
+  if (seen.unexplained == 0) line += fmt::format(", smallest passing tolerance {:.6g}", seen.largest_margin);
   if (seen.unexplained > 0) {
     line += fmt::format("; {} differ by more than one expert or without a margin", seen.unexplained);
   }
