@@ -57,6 +57,19 @@ void note_difference(const CaseVerdict& verdict, CaseSummary* summary) {
   }
 }
 
+// The first token of a request carries its prefill and is left out. 0: nothing timed.
+double tpot_median(const std::vector<RequestRecord>& records) {
+  std::vector<double> seconds;
+  for (const RequestRecord& record : records) {
+    if (record.tpot && record.tpot->size() > 1)
+      seconds.insert(seconds.end(), record.tpot->begin() + 1, record.tpot->end());
+  }
+  if (seconds.empty()) return 0;
+  const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
 // For an engine that replays: asks for every request of the recorded file, by the ids that the file has, and takes over
 // the file's quantities, which belong to no request.
 Result<CaseOrder> with_recorded_requests(CaseOrder order, std::vector<Quantity>* quantities) {
@@ -188,6 +201,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   judged.summary.generated_tokens = session->generated_tokens;
   judged.summary.prefill_rate = rate(session->prefill_tokens, session->prefill_seconds);
   judged.summary.decode_rate = rate(session->generated_tokens - session->records.size(), session->decode_seconds);
+  judged.summary.tpot_median = tpot_median(session->records);
   judged.summary.first_token_seconds = session->first_token_seconds;
   judged.provenance = maker_.provenance(order.prompts.size(), session->batch);
   ResultSet actual;

@@ -39,6 +39,7 @@ void visit_members(Summary& s, Visit&& visit) {
   visit("peak_rss", s.peak_rss);
   visit("prefill_rate", s.prefill_rate);
   visit("decode_rate", s.decode_rate);
+  visit("tpot_median", s.tpot_median);
   visit("first_token_seconds", s.first_token_seconds);
   visit("load_seconds", s.load_seconds);
   visit("seconds", s.seconds);

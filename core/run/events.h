@@ -5,6 +5,7 @@
 // line. Readers ignore events and members that they do not know.
 //
 //   run_started      schema run_id command options environment platform cases groups jobs
+//   case_planned     case name path model metrics reproduce   (one for each selected case, before any of them runs)
 //   worker_started   schema pid group
 //   load_started     engine backend checkpoint
 //   load_finished    seconds bytes device arithmetic platform
@@ -34,6 +35,7 @@ inline constexpr int kEventSchema = 1;
 
 namespace event {
 inline constexpr std::string_view kRunStarted = "run_started";
+inline constexpr std::string_view kCasePlanned = "case_planned";
 inline constexpr std::string_view kWorkerStarted = "worker_started";
 inline constexpr std::string_view kLoadStarted = "load_started";
 inline constexpr std::string_view kLoadFinished = "load_finished";

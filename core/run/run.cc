@@ -48,6 +48,17 @@ Json header(const RunOptions& options, const RunInfo& info) {
   return json;
 }
 
+Json planned_event(const PlannedCase& planned) {
+  Json json = make_event(event::kCasePlanned);
+  json["case"] = planned.order.id;
+  json["name"] = planned.outcome.name;
+  json["path"] = planned.outcome.path;
+  json["model"] = planned.outcome.model;
+  json["metrics"] = planned.outcome.metrics;
+  json["reproduce"] = planned.outcome.reproduce;
+  return json;
+}
+
 Json footer(const RunOptions& options, const RunSummary& summary) {
   Json json = make_event(event::kRunFinished);
   std::map<std::string, int> counts;
@@ -93,6 +104,7 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
   for (Group& group : plan->groups) group.head.run_id = info.run_id;
   Recorder recorder(*plan, *journal, observer);
   recorder.note(header(options, info));
+  for (const PlannedCase& planned : plan->cases) recorder.note(planned_event(planned));
   observer.run_started(info);
   for (size_t i = 0; i < plan->cases.size(); ++i) {
     if (plan->cases[i].settled) recorder.finish(i, CaseVerdict(plan->cases[i].outcome.verdict));

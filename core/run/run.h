@@ -72,6 +72,7 @@ struct CaseSummary {
   uint64_t peak_rss = 0;           // bytes, of the worker so far
   double prefill_rate = 0;         // tokens / second
   double decode_rate = 0;          // tokens / second, over all requests
+  double tpot_median = 0;          // seconds / token: median over all requests, the first token of each dropped
   double first_token_seconds = 0;  // case start to the end of the first request's prefill
   double load_seconds = 0;         // of the load that this case shares with its group
   double seconds = 0;              // case start to verdict

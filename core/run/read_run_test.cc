@@ -1,0 +1,161 @@
+#include "core/run/read_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/run/events.h"
+
+namespace assay::run {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ReadRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) /
+              fmt("assay_read_run_", ::testing::UnitTest::GetInstance()->current_test_info()->name(), ::getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static std::string fmt(const std::string& head, const std::string& name, int number) {
+    return head + name + "_" + std::to_string(number);
+  }
+  static Json event(std::string_view name, double t, const Json& members = Json::object()) {
+    Json json = {{"event", name}, {"t", t}};
+    json.update(members);
+    return json;
+  }
+  void add(const Json& json) { text_ += json.dump() + "\n"; }
+  void begin() {
+    add(event("run_started", 100,
+              {{"schema", kEventSchema},
+               {"run_id", "r1"},
+               {"command", {"assay", "run", "x"}},
+               {"cases", 3},
+               {"environment", "dev"},
+               {"options", {{"jobs", 2}, {"strict", true}}}}));
+    for (const char* name : {"a", "b", "c"}) {
+      add(event("case_planned", 100,
+                {{"case", name}, {"name", std::string("m/") + name}, {"path", "/t"}, {"reproduce", "assay run /t"}}));
+    }
+  }
+  void verdict(const char* name, const char* verdict) {
+    add(event("case_finished", 104,
+              {{"case", name},
+               {"name", std::string("m/") + name},
+               {"verdict", {{"verdict", verdict}, {"reason", "why"}, {"golden", "g"}, {"metrics", Json::array()}}},
+               {"summary", {{"engine", "e"}, {"seconds", 2.5}}},
+               {"actual", ""},
+               {"log", ""}}));
+  }
+  Result<RunRecord> read(Detail detail = Detail::kFull) {
+    std::ofstream(folder_ / "results.jsonl") << text_;
+    return read_run(folder_, detail);
+  }
+
+  fs::path folder_;
+  std::string text_;
+};
+
+TEST_F(ReadRun, AFinishedRunComesBackInPlannedOrder) {
+  begin();
+  for (const char* name : {"c", "a", "b"}) verdict(name, "IDENTICAL");
+  add(event("run_finished", 105, {{"seconds", 4.5}, {"cancelled", false}}));
+  const Result<RunRecord> record = read();
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_TRUE(record->finished);
+  EXPECT_TRUE(record->strict);
+  EXPECT_EQ(record->info.run_id, "r1");
+  EXPECT_THAT(record->command, ElementsAre("assay", "run", "x"));
+  EXPECT_EQ(record->summary.seconds, 4.5);
+  ASSERT_EQ(record->summary.outcomes.size(), 3u);
+  EXPECT_EQ(record->summary.outcomes[2].name, "m/c");
+  EXPECT_EQ(record->summary.outcomes[2].reproduce, "assay run /t");
+  EXPECT_EQ(record->summary.outcomes[2].summary.seconds, 2.5);
+}
+
+TEST_F(ReadRun, AKilledRunSaysWhichCaseDidNotFinishAndWhichNeverStarted) {
+  begin();
+  verdict("a", "IDENTICAL");
+  add(event("case_started", 103, {{"case", "b"}, {"name", "m/b"}}));
+  add(event("request_finished", 107, {{"case", "b"}, {"request", "4"}}));
+  text_ += R"({"event":"case_finished","case":"b","verdi)";  // torn
+  const Result<RunRecord> record = read();
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_FALSE(record->finished);
+  EXPECT_EQ(record->unfinished, 1u);
+  EXPECT_EQ(record->never_started, 1u);
+  EXPECT_EQ(record->summary.seconds, 7);
+  EXPECT_EQ(record->summary.outcomes[1].verdict.verdict, Verdict::kCrashed);
+  EXPECT_THAT(record->summary.outcomes[1].verdict.reason, AllOf(HasSubstr("did not finish"), HasSubstr("is 4")));
+  EXPECT_EQ(record->summary.outcomes[2].verdict.verdict, Verdict::kInfra);
+  EXPECT_THAT(record->summary.outcomes[2].verdict.reason, HasSubstr("never started"));
+}
+
+TEST_F(ReadRun, TheFirstVerdictOfACaseStands) {
+  begin();
+  verdict("a", "DIVERGED");
+  verdict("a", "IDENTICAL");
+  EXPECT_EQ(read()->summary.outcomes[0].verdict.verdict, Verdict::kDiverged);
+}
+
+TEST_F(ReadRun, VerdictsAloneLeaveOutTheFindings) {
+  begin();
+  Json line = event("case_finished", 104, {{"case", "a"}});
+  CaseVerdict diverged{.verdict = Verdict::kDiverged, .reason = "r", .golden = "g", .metrics = {}};
+  diverged.metrics.push_back({"generated_tokens", Verdict::kDiverged, {Finding{}}});
+  line["verdict"] = to_json(diverged);
+  add(line);
+  EXPECT_EQ(read()->summary.outcomes[0].verdict.metrics.size(), 1u);
+  const Result<RunRecord> bare = read(Detail::kVerdicts);
+  ASSERT_TRUE(bare.ok()) << bare.status().message();
+  EXPECT_EQ(bare->summary.outcomes[0].verdict.verdict, Verdict::kDiverged);
+  EXPECT_TRUE(bare->summary.outcomes[0].verdict.metrics.empty());
+}
+
+TEST_F(ReadRun, AMovedFolderFindsItsFilesAgain) {
+  begin();
+  add(event("case_finished", 104,
+            {{"case", "a"},
+             {"verdict", Json::parse(R"({"verdict":"CRASHED","reason":"","golden":"","metrics":[]})")},
+             {"log", "/nowhere/out/cases/a/engine.log"}}));
+  fs::create_directories(folder_ / "cases/a");
+  std::ofstream(folder_ / "cases/a/engine.log") << "boom\n";
+  EXPECT_EQ(read()->summary.outcomes[0].log, (folder_ / "cases/a/engine.log").string());
+}
+
+TEST_F(ReadRun, ABrokenJournalIsOneLineThatNamesThePlace) {
+  const auto message = [this](const std::string& text) {
+    text_ = text;
+    const Result<RunRecord> record = read();
+    return record ? std::string("read") : record.status().message();
+  };
+  EXPECT_THAT(message(""), HasSubstr("no run_started line"));
+  EXPECT_THAT(message("hallo\n"), AllOf(HasSubstr("results.jsonl:1"), HasSubstr("not a JSON object")));
+  EXPECT_THAT(message("{\"event\":\"case_started\"}\n"), HasSubstr("before run_started"));
+  EXPECT_THAT(message("{\"event\":\"run_started\",\"schema\":99}\n"), HasSubstr("schema 99"));
+  EXPECT_THAT(message("{\"event\":\"run_started\",\"schema\":1,\"command\":7}\n"), HasSubstr("results.jsonl:1"));
+  const std::string start = "{\"event\":\"run_started\",\"schema\":1}\n";
+  EXPECT_THAT(message(start + "{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{\"verdict\":\"FINE\"}}\n"),
+              AllOf(HasSubstr("results.jsonl:2"), HasSubstr("FINE")));
+  EXPECT_THAT(message(start + "{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":7}\n"), HasSubstr(":2"));
+  EXPECT_THAT(message(start + "{\"event\":\"case_started\",\"case\":[7]}\n"), HasSubstr(":2"));
+}
+
+TEST_F(ReadRun, AFolderWithoutAJournalIsNotFound) {
+  EXPECT_EQ(read_run(folder_).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(read_run(folder_ / "none").status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace assay::run
