@@ -1,13 +1,17 @@
 #include "core/run/read_run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
+#include <cerrno>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
+#include "core/run/event_file.h"
 #include "core/run/events.h"
 
 namespace assay::run {
@@ -22,6 +26,12 @@ std::string present_path(const std::string& written, const fs::path& folder, con
   if (written.empty() || fs::exists(written, code)) return written;
   const fs::path moved = folder / "cases" / id / fs::path(written).filename();
   return fs::exists(moved, code) ? moved.string() : "";
+}
+
+// Whether a living process holds the lock of the folder.
+bool locked(const fs::path& folder) {
+  const Fd lock(::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC));
+  return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 class Reader {
@@ -46,8 +56,16 @@ class Reader {
 
   Result<RunRecord> finish() {
     if (!begun_) return invalid("no run_started line: this is not a journal of a run, or nothing of it was written");
-    for (size_t i = 0; i < states_.size(); ++i) settle(i);
     RunSummary& summary = record_.summary;
+    record_.running = !record_.finished && locked(folder_);
+    for (size_t i = 0; i < states_.size(); ++i) settle(i);
+    if (record_.running) {
+      std::vector<CaseOutcome> done;
+      for (size_t i = 0; i < states_.size(); ++i) {
+        if (states_[i].finished) done.push_back(std::move(summary.outcomes[i]));
+      }
+      summary.outcomes = std::move(done);
+    }
     summary.run_id = record_.info.run_id;
     if (!record_.finished) summary.seconds = last_time_ - record_.started;
     record_.info.output = folder_;
@@ -140,6 +158,9 @@ class Reader {
     outcome.name = json.value("name", outcome.name);
     outcome.verdict = *std::move(parsed);
     outcome.summary = *std::move(summary);
+    if (const auto made = json.find("provenance"); made != json.end()) {
+      if (Result<Provenance> provenance = parse_provenance(made->dump())) outcome.provenance = *std::move(provenance);
+    }
     outcome.actual = present_path(json.value("actual", ""), folder_, states_[index].id);
     outcome.log = present_path(json.value("log", ""), folder_, states_[index].id);
     states_[index].finished = true;

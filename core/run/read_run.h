@@ -18,6 +18,7 @@ struct RunRecord {
   std::string platform;              // as asked for; empty: the backend's
   bool strict = false;               // EQUIVALENT does not pass
   bool finished = false;             // the journal has a run_finished line
+  bool running = false;              // it has none yet, and its writer lives
   size_t unfinished = 0;             // cases that started and have no verdict of their own
   size_t never_started = 0;          // planned cases that have neither
   RunSummary summary;                // cases in the order in which they were planned
@@ -31,7 +32,8 @@ enum class Detail {
 
 // Reads FOLDER/results.jsonl. A torn last line and events that this version does not know are passed over. Without
 // run_finished the run counts as killed: a case that started and has no verdict is CRASHED, a planned one that never
-// started is INFRA, both with a reason that says so, and the run's seconds are those to the last event.
+// started is INFRA, both with a reason that says so, and the run's seconds are those to the last event. While a run is
+// still going on, it has the cases that are finished and counts the others.
 // Paths of actual.json and engine.log that no longer exist are looked for below `folder`, which may have been moved.
 // Fails with one line: kNotFound (no such folder or journal), kInvalid (names file and line: not an event, another
 // schema, no run_started, an unreadable verdict), kInfra (unreadable). Pure but for reading; safe from any thread.

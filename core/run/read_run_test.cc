@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/run/events.h"
+#include "core/run/journal.h"
 
 namespace assay::run {
 namespace {
@@ -100,6 +101,20 @@ TEST_F(ReadRun, AKilledRunSaysWhichCaseDidNotFinishAndWhichNeverStarted) {
   EXPECT_THAT(record->summary.outcomes[1].verdict.reason, AllOf(HasSubstr("did not finish"), HasSubstr("is 4")));
   EXPECT_EQ(record->summary.outcomes[2].verdict.verdict, Verdict::kInfra);
   EXPECT_THAT(record->summary.outcomes[2].verdict.reason, HasSubstr("never started"));
+}
+
+TEST_F(ReadRun, ARunThatGoesOnHasItsFinishedCasesAndCountsTheOthers) {
+  const Result<Journal> journal = Journal::open(folder_);  // holds the lock
+  ASSERT_TRUE(journal.ok());
+  begin();
+  verdict("a", "IDENTICAL");
+  add(event("case_started", 103, {{"case", "b"}, {"name", "m/b"}}));
+  const Result<RunRecord> record = read();
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_TRUE(record->running);
+  EXPECT_EQ(record->summary.outcomes.size(), 1u);
+  EXPECT_EQ(record->unfinished, 1u);
+  EXPECT_EQ(record->never_started, 1u);
 }
 
 TEST_F(ReadRun, TheFirstVerdictOfACaseStands) {
