@@ -2,23 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <fstream>
-#include <set>
-
+#include "core/golden/text.h"
+#include "core/report/write_file.h"
 #include "core/report/xml_text.h"
 
 namespace assay::report {
 namespace {
-
-enum class Outcome { kPass, kFailure, kError, kSkipped };
-
-Outcome outcome(Verdict verdict, bool strict) {
-  if (verdict == Verdict::kSkipped) return Outcome::kSkipped;
-  if (passes(verdict, strict)) return Outcome::kPass;
-  const bool broken = verdict == Verdict::kInvalid || verdict == Verdict::kCrashed || verdict == Verdict::kInfra;
-  return broken ? Outcome::kError : Outcome::kFailure;
-}
 
 // "a/b/c" -> class name "a.b", so that GitLab and Jenkins group cases by folder.
 std::string class_name(const std::string& name) {
@@ -28,71 +17,117 @@ std::string class_name(const std::string& name) {
   return folder;
 }
 
-std::string unique_name(const std::string& name, std::set<std::string>& used) {
-  std::string candidate = name;
-  for (int number = 2; !used.insert(candidate).second; ++number) candidate = fmt::format("{} ({})", name, number);
-  return candidate;
+// At most kMaxJunitText bytes, cut between code points.
+std::string bounded(std::string_view text) {
+  if (text.size() <= kMaxJunitText) return xml_escape(text);
+  size_t end = 0;
+  while (end < kMaxJunitText) end += text::decode(text, end).length;
+  return xml_escape(text.substr(0, end)) + fmt::format("... ({} bytes more)", text.size() - end);
+}
+
+class Properties {
+ public:
+  explicit Properties(std::string margin) : margin_(std::move(margin)) {}
+
+  void add(std::string_view name, const std::string& value) {
+    if (value.empty()) return;
+    list_ += fmt::format("{}  <property name=\"{}\" value=\"{}\"/>\n", margin_, name, bounded(value));
+  }
+  std::string xml() const {
+    return list_.empty() ? "" : fmt::format("{0}<properties>\n{1}{0}</properties>\n", margin_, list_);
+  }
+
+ private:
+  std::string margin_;
+  std::string list_;
+};
+
+std::string properties(const ReportCase& report) {
+  Properties list("    ");
+  list.add("verdict", std::string(to_string(report.verdict.verdict)));
+  list.add("golden", report.verdict.golden);
+  list.add("declared", report.verdict.declared);
+  list.add("engine", report.figures.engine);
+  list.add("backend", report.figures.backend);
+  list.add("device", report.figures.device);
+  list.add("reproduce", report.reproduce);
+  return list.xml();
+}
+
+std::string element(const char* tag, const ReportCase& report) {
+  return fmt::format("    <{0} message=\"{1}\" type=\"{2}\">{3}</{0}>\n", tag, bounded(report.verdict.reason),
+                     to_string(report.verdict.verdict), bounded(evidence_text(report)));
+}
+
+bool flaky(const CaseVerdict& verdict) {
+  return verdict.verdict == Verdict::kFlaky || (verdict.judged && *verdict.judged == Verdict::kFlaky);
 }
 
 std::string testcase(const ReportCase& report, const std::string& name, bool strict) {
-  std::string xml = fmt::format("  <testcase name=\"{}\" classname=\"{}\" time=\"{:.6f}\">\n", xml_escape(name),
-                                xml_escape(class_name(report.name)), report.seconds);
-  const auto element = [&](const char* tag) {
-    xml += fmt::format("    <{0} message=\"{1}\" type=\"{2}\">{3}</{0}>\n", tag, xml_escape(report.verdict.reason),
-                       to_string(report.verdict.verdict), xml_escape(evidence_text(report)));
-  };
+  const std::string file =
+      report.path.empty() ? "" : fmt::format(" file=\"{}\"", xml_escape(report.path + "/model_config.yaml"));
+  std::string xml = fmt::format("  <testcase name=\"{}\" classname=\"{}\" time=\"{:.6f}\"{}>\n", xml_escape(name),
+                                xml_escape(class_name(report.name)), report.seconds, file);
+  xml += properties(report);
   switch (outcome(report.verdict.verdict, strict)) {
     case Outcome::kPass:
+      if (flaky(report.verdict)) xml += element("flakyFailure", report);
       break;
     case Outcome::kFailure:
-      element("failure");
+      xml += element("failure", report);
+      if (flaky(report.verdict)) xml += element("rerunFailure", report);
       break;
     case Outcome::kError:
-      element("error");
+      xml += element("error", report);
       break;
     case Outcome::kSkipped:
-      xml += fmt::format("    <skipped message=\"{}\"/>\n", xml_escape(report.verdict.reason));
+      xml += fmt::format("    <skipped message=\"{}\"/>\n", bounded(report.verdict.reason));
       break;
   }
-  if (!report.summary.empty()) xml += fmt::format("    <system-out>{}</system-out>\n", xml_escape(report.summary));
-  if (!report.log_tail.empty()) xml += fmt::format("    <system-err>{}</system-err>\n", xml_escape(report.log_tail));
+  if (!report.summary.empty()) xml += fmt::format("    <system-out>{}</system-out>\n", bounded(report.summary));
+  if (!report.log_tail.empty()) xml += fmt::format("    <system-err>{}</system-err>\n", bounded(report.log_tail));
   return xml + "  </testcase>\n";
+}
+
+// "2026-11-29T19:22:41", as the schema wants it.
+std::string timestamp(double seconds) {
+  std::string text = utc_text(seconds);
+  if (text.size() < 19) return "";
+  text[10] = 'T';
+  return fmt::format(" timestamp=\"{}\"", text.substr(0, 19));
 }
 
 }  // namespace
 
-std::string junit_xml(const std::vector<ReportCase>& cases, bool strict) {
-  int failures = 0;
-  int errors = 0;
-  int skipped = 0;
+std::string junit_xml(const ReportRun& run) {
+  size_t failures = 0;
+  size_t errors = 0;
+  size_t skipped = 0;
   double seconds = 0;
+  const std::vector<std::string> names = unique_names(run.cases);
   std::string body;
-  std::set<std::string> used;
-  for (const ReportCase& report : cases) {
-    const Outcome result = outcome(report.verdict.verdict, strict);
+  for (size_t i = 0; i < run.cases.size(); ++i) {
+    const Outcome result = outcome(run.cases[i].verdict.verdict, run.strict);
     failures += result == Outcome::kFailure ? 1 : 0;
     errors += result == Outcome::kError ? 1 : 0;
     skipped += result == Outcome::kSkipped ? 1 : 0;
-    seconds += report.seconds;
-    body += testcase(report, unique_name(report.name, used), strict);
+    seconds += run.cases[i].seconds;
+    body += testcase(run.cases[i], names[i], run.strict);
   }
+  Properties facts("  ");
+  facts.add("run", run.run_id);
+  facts.add("command", run.command);
+  facts.add("results", run.folder);
+  facts.add("assay", run.version);
+  if (!run.finished) facts.add("incomplete", "the runner was killed before the run ended");
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"assay\" tests=\"{}\" "
-      "failures=\"{}\" "
-      "errors=\"{}\" skipped=\"{}\" time=\"{:.6f}\">\n{}</testsuite>\n</testsuites>\n",
-      cases.size(), failures, errors, skipped, seconds, body);
+      "failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.6f}\"{}>\n{}{}</testsuite>\n</testsuites>\n",
+      run.cases.size(), failures, errors, skipped, seconds, timestamp(run.started), facts.xml(), body);
 }
 
-Status write_junit(const std::string& path, const std::vector<ReportCase>& cases, bool strict) {
-  const std::string temporary = path + ".tmp";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file << junit_xml(cases, strict);
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    return infra(
-        fmt::format("{}: the JUnit report cannot be written; check that the folder exists and has room", path));
-  }
-  return {};
+Status write_junit(const std::string& path, const ReportRun& run) {
+  return write_report(path, junit_xml(run), "JUnit report");
 }
 
 }  // namespace assay::report

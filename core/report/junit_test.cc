@@ -23,6 +23,10 @@ ReportCase report(const std::string& name, Verdict verdict, const std::string& r
   return made;
 }
 
+std::string junit(std::vector<ReportCase> cases, bool strict) {
+  return junit_xml({.strict = strict, .cases = std::move(cases)});
+}
+
 TEST(XmlText, ForbiddenCharactersAndBrokenUtf8BecomeReplacementCharacters) {
   EXPECT_EQ(xml_escape(std::string("a\0b\x1b", 4)),
             "a\xEF\xBF\xBD"
@@ -38,11 +42,10 @@ TEST(XmlText, MarkupAndLineBreaksAreEscaped) {
 }
 
 TEST(Junit, EveryVerdictLandsInItsElement) {
-  const std::string xml =
-      junit_xml({report("a", Verdict::kIdentical), report("b", Verdict::kDiverged, "token 3"),
-                 report("c", Verdict::kCrashed, "SIGSEGV"), report("d", Verdict::kSkipped, "no GPU"),
-                 report("e", Verdict::kInvalid, "line 3")},
-                false);
+  const std::string xml = junit({report("a", Verdict::kIdentical), report("b", Verdict::kDiverged, "token 3"),
+                                 report("c", Verdict::kCrashed, "SIGSEGV"), report("d", Verdict::kSkipped, "no GPU"),
+                                 report("e", Verdict::kInvalid, "line 3")},
+                                false);
   EXPECT_THAT(xml, HasSubstr("tests=\"5\" failures=\"1\" errors=\"2\" skipped=\"1\""));
   EXPECT_THAT(xml, HasSubstr("<failure message=\"token 3\" type=\"DIVERGED\">"));
   EXPECT_THAT(xml, HasSubstr("<error message=\"SIGSEGV\" type=\"CRASHED\">"));
@@ -50,29 +53,28 @@ TEST(Junit, EveryVerdictLandsInItsElement) {
 }
 
 TEST(Junit, EquivalentFailsOnlyUnderStrict) {
-  EXPECT_THAT(junit_xml({report("a", Verdict::kEquivalent)}, false), Not(HasSubstr("<failure")));
-  EXPECT_THAT(junit_xml({report("a", Verdict::kEquivalent)}, true), HasSubstr("<failure"));
+  EXPECT_THAT(junit({report("a", Verdict::kEquivalent)}, false), Not(HasSubstr("<failure")));
+  EXPECT_THAT(junit({report("a", Verdict::kEquivalent)}, true), HasSubstr("<failure"));
 }
 
 TEST(Junit, NamesAreUniqueAndGroupedByFolder) {
-  const std::string xml =
-      junit_xml({report("m/n/x", Verdict::kIdentical), report("m/n/x", Verdict::kIdentical)}, false);
+  const std::string xml = junit({report("m/n/x", Verdict::kIdentical), report("m/n/x", Verdict::kIdentical)}, false);
   EXPECT_THAT(xml, HasSubstr("name=\"m/n/x\" classname=\"m.n\""));
   EXPECT_THAT(xml, HasSubstr("name=\"m/n/x (2)\""));
 }
 
 TEST(Junit, WritingIntoAMissingFolderNamesThePath) {
-  const Status status = write_junit("/nonexistent/junit.xml", {}, false);
+  const Status status = write_junit("/nonexistent/junit.xml", {});
   EXPECT_EQ(status.code(), StatusCode::kInfra);
   EXPECT_THAT(status.message(), HasSubstr("/nonexistent/junit.xml"));
 }
 
 TEST(Junit, TheFileHoldsTheXml) {
   const std::string path = testing::TempDir() + "/junit_" + std::to_string(::getpid()) + ".xml";
-  ASSERT_TRUE(write_junit(path, {report("a", Verdict::kIdentical)}, false).ok());
+  ASSERT_TRUE(write_junit(path, {.cases = {report("a", Verdict::kIdentical)}}).ok());
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(text, junit_xml({report("a", Verdict::kIdentical)}, false));
+  EXPECT_EQ(text, junit({report("a", Verdict::kIdentical)}, false));
   std::filesystem::remove(path);
 }
 

@@ -1,0 +1,309 @@
+#include "core/report/html_evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/golden/text.h"
+#include "core/report/html_plot.h"
+#include "core/report/html_text.h"
+
+namespace assay::report {
+namespace {
+
+constexpr int64_t kTokensBefore = 40;  // shown around the first divergent token
+constexpr int64_t kTokensAfter = 80;
+constexpr size_t kTextBefore = 160;  // code points shown around the first difference of the texts
+constexpr size_t kTextAfter = 320;
+constexpr size_t kRoutingRows = 12;
+constexpr size_t kSplitRows = 12;
+
+std::string token_words(const TokenView& token) {
+  const std::string id = token.id >= 0 ? fmt::format("id {}", token.id) : "id not known";
+  return token.text.empty() ? id : fmt::format("\"{}\" ({})", token.text, id);
+}
+
+std::string token_title(const char* side, const std::optional<TokenView>& token) {
+  if (!token) return fmt::format("{}: no token", side);
+  std::string title = fmt::format("{}: id {}", side, token->id);
+  if (token->logprob) title += fmt::format(", {} nats", figure(*token->logprob));
+  return title;
+}
+
+std::string token_cell(const std::optional<TokenView>& token) {
+  if (!token) return "<em>–</em>";
+  return token->text.empty() ? fmt::format("{}", token->id) : html_token(token->text);
+}
+
+bool differ(const AlignedToken& pair) {
+  if (!pair.golden || !pair.result) return true;
+  if (pair.golden->id >= 0 && pair.result->id >= 0) return pair.golden->id != pair.result->id;
+  return pair.golden->text != pair.result->text;
+}
+
+// Each position is one box: the golden's token above, the result's below.
+std::string aligned_html(const RequestEvidence& evidence) {
+  const auto count = static_cast<int64_t>(evidence.tokens.size());
+  const int64_t centre = evidence.first_divergent < 0 ? 0 : evidence.first_divergent - evidence.first_shown;
+  const int64_t begin = std::clamp<int64_t>(centre - kTokensBefore, 0, count);
+  const int64_t end = std::clamp<int64_t>(centre + kTokensAfter, 0, count);
+  std::string out = "<div class=\"tokens\"><b class=\"side\"><u>golden</u><s>result</s></b>";
+  if (begin > 0 || evidence.first_shown > 0) out += "<b class=\"side\"><u>…</u><s>…</s></b>";
+  size_t different = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const AlignedToken& pair = evidence.tokens[static_cast<size_t>(i)];
+    const int64_t position = evidence.first_shown + i;
+    const bool other = differ(pair);
+    different += other ? 1 : 0;
+    std::string title = fmt::format("token {}; {}; {}", position, token_title("golden", pair.golden),
+                                    token_title("result", pair.result));
+    if (pair.delta) title += fmt::format("; |Δ| {} nats", figure(*pair.delta));
+    out += fmt::format("<b{} title=\"{}\"><u>{}</u><s>{}</s></b>",
+                       position == evidence.first_divergent ? " class=\"x first\""
+                       : other                              ? " class=\"x\""
+                                                            : "",
+                       html(title), token_cell(pair.golden), token_cell(pair.result));
+  }
+  if (end < count) out += "<b class=\"side\"><u>…</u><s>…</s></b>";
+  out += fmt::format(
+      "</div><p class=\"note\">Tokens {} to {}; {} of these positions differ{}. Point at a token for its id "
+      "and logprob.</p>",
+      evidence.first_shown + begin, evidence.first_shown + end - 1, different,
+      evidence.first_divergent >= 0
+          ? fmt::format("; the first divergent token, {}, is framed", evidence.first_divergent)
+          : std::string());
+  return out;
+}
+
+std::string strip_html(const RequestEvidence& evidence) {
+  std::vector<std::optional<double>> deltas;
+  size_t known = 0;
+  for (const AlignedToken& pair : evidence.tokens) {
+    deltas.push_back(pair.delta);
+    known += pair.delta ? 1 : 0;
+  }
+  if (known == 0) return "";
+  return "<h5>Difference of logprobs by generated position</h5>" +
+         heat_strip(deltas, evidence.first_shown, evidence.first_divergent) + heat_legend();
+}
+
+std::string top_table(const Split& split) {
+  if (split.top.empty()) return "";
+  std::string out =
+      "<table class=\"top\"><caption>What the engine thought at this "
+      "token</caption><tr><th>rank<th>token<th>id<th>logprob, "
+      "nats<th>below the best<th>taken by";
+  const std::optional<double> best = split.top.front().token.logprob;
+  for (size_t rank = 0; rank < split.top.size(); ++rank) {
+    const SplitCandidate& entry = split.top[rank];
+    const TokenView& token = entry.token;
+    std::string sides;
+    if (entry.golden) sides += "<span class=\"golden tag\">golden</span> ";
+    if (entry.result) sides += "<span class=\"result tag\">result</span>";
+    out += fmt::format(
+        "<tr{}><td class=\"n\">{}<td class=\"tok\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}",
+        sides.empty() ? "" : " class=\"hit\"", rank + 1, html_token(token.text),
+        token.id >= 0 ? fmt::format("{}", token.id) : "?", token.logprob ? fmt::format("{:.6g}", *token.logprob) : "?",
+        token.logprob && best ? figure(*best - *token.logprob) : "?", sides);
+  }
+  return out + "</table>";
+}
+
+std::string reanchoring_html(const Reanchoring& again) {
+  std::string out = fmt::format("<p class=\"say\">{}</p>", html(reanchoring_text(again)));
+  if (again.splits.empty()) return out;
+  out +=
+      "<details><summary>Positions where the engine prefers another "
+      "token</summary><table><tr><th>token<th>golden<th>engine "
+      "prefers<th>gap, nats<th>gap, ULPs<th>rank of the golden's<th>kind";
+  for (size_t i = 0; i < std::min(again.splits.size(), kSplitRows); ++i) {
+    const Split& split = again.splits[i];
+    out += fmt::format(
+        "<tr><td class=\"n\">{}<td class=\"tok\">{}<td class=\"tok\">{}<td class=\"n\">{}<td class=\"n\">{}<td "
+        "class=\"n\">{}<td>{}",
+        split.index, token_cell(split.golden), token_cell(split.result), split.gap ? figure(*split.gap) : "?",
+        split.gap_ulps ? figure(*split.gap_ulps) : "?",
+        split.golden_rank ? fmt::format("{}", *split.golden_rank + 1) : "?",
+        split.near_tie ? "near-tie" : "true split");
+  }
+  out += "</table>";
+  if (again.splits.size() > kSplitRows)
+    out += fmt::format("<p class=\"note\">{} more</p>", again.splits.size() - kSplitRows);
+  return out + "</details>";
+}
+
+std::string statistics_row(const char* what, const LogprobStatistics& numbers) {
+  return fmt::format(
+      "<tr><td>{}<td class=\"n\">{}<td class=\"n\">{}{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td "
+      "class=\"n\">{}",
+      what, numbers.count, figure(numbers.max), numbers.max_index >= 0 ? fmt::format(" at {}", numbers.max_index) : "",
+      figure(numbers.mean), figure(numbers.p99), figure(numbers.tolerance), numbers.over);
+}
+
+std::string statistics_html(const RequestEvidence& evidence) {
+  std::string rows;
+  if (evidence.logprobs) rows += statistics_row("judged run, up to where the tokens part", *evidence.logprobs);
+  if (evidence.reanchoring && evidence.reanchoring->logprobs) {
+    rows += statistics_row("golden tokens fed back, full length", *evidence.reanchoring->logprobs);
+  }
+  if (rows.empty()) return "";
+  return "<table><caption>|Δ logprob|, "
+         "nats</caption><tr><th>over<th>values<th>max<th>mean<th>p99<th>tolerance<th>beyond "
+         "it" +
+         rows + "</table>";
+}
+
+std::string experts(const std::vector<uint16_t>& list) { return fmt::format("{}", fmt::join(list, " ")); }
+
+std::string routing_html(const RoutingEvidence& routing) {
+  if (routing.differing == 0) return "";
+  std::string out =
+      fmt::format("<h5>Routing</h5><p>{} of {} sets of experts differ; the first layer that differs is {}.</p>",
+                  routing.differing, routing.compared, routing.first_layer);
+  std::vector<std::string> names;
+  for (size_t layer = 0; layer < routing.by_layer.size(); ++layer) names.push_back(fmt::format("layer {}", layer));
+  out += bars(names, routing.by_layer);
+  if (routing.first.empty()) return out;
+  out +=
+      "<table><caption>The first differences</caption><tr><th>position<th>layer<th>golden<th>result<th>margin at the "
+      "boundary";
+  for (size_t i = 0; i < std::min(routing.first.size(), kRoutingRows); ++i) {
+    const RoutingDifference& one = routing.first[i];
+    out += fmt::format("<tr><td class=\"n\">{}<td class=\"n\">{}<td>{}<td>{}<td class=\"n\">{}", one.token, one.layer,
+                       experts(one.golden), experts(one.result), one.margin ? figure(*one.margin) : "?");
+  }
+  return out + "</table>";
+}
+
+std::string prompt_ids_html(const RequestEvidence& evidence) {
+  const std::vector<int32_t>& golden = evidence.golden_prompt_ids;
+  const std::vector<int32_t>& result = evidence.result_prompt_ids;
+  if (golden.empty() && result.empty()) return "";
+  std::string out = fmt::format(
+      "<h5>Prompt tokens</h5><p class=\"say\">The two sides answer different questions: the golden's "
+      "prompt has {}, the result's {}.</p><div class=\"tokens\"><b class=\"side\"><u>golden</u><s>"
+      "result</s></b>",
+      plural(golden.size(), "token"), plural(result.size(), "token"));
+  bool seen = false;
+  for (size_t i = 0; i < std::max(golden.size(), result.size()); ++i) {
+    const std::string a = i < golden.size() ? fmt::format("{}", golden[i]) : "<em>–</em>";
+    const std::string b = i < result.size() ? fmt::format("{}", result[i]) : "<em>–</em>";
+    out += fmt::format("<b{} title=\"index {}\"><u>{}</u><s>{}</s></b>",
+                       a == b ? ""
+                       : seen ? " class=\"x\""
+                              : " class=\"x first\"",
+                       i, a, b);
+    seen = seen || a != b;
+  }
+  return out + "</div>";
+}
+
+std::string text_side(const char* side, std::string_view text, size_t common) {
+  const std::string_view head = text.substr(0, common);
+  const size_t from = text::count(head) > kTextBefore ? text::offset_of(head, text::count(head) - kTextBefore) : 0;
+  const std::string_view tail = text::prefix(text.substr(common), kTextAfter);
+  return fmt::format("<div><b class=\"{0}\">{0}</b><pre>{1}{2}<mark>{3}</mark>{4}</pre></div>", side,
+                     from > 0 ? "…" : "", html_block(head.substr(from)), html_block(tail),
+                     common + tail.size() < text.size() ? "…"
+                     : tail.empty()                     ? "<em>∎ ends here</em>"
+                                                        : "");
+}
+
+std::string texts_html(const RequestEvidence& evidence) {
+  if (evidence.golden_text.empty() && evidence.result_text.empty()) return "";
+  if (evidence.golden_text == evidence.result_text) {
+    return evidence.text_difference < 0 ? "<p class=\"note\">The texts agree where they are shown.</p>" : "";
+  }
+  const size_t common = text::common_prefix(evidence.golden_text, evidence.result_text);
+  const auto at =
+      evidence.text_difference >= 0
+          ? evidence.text_difference
+          : evidence.text_offset + static_cast<int64_t>(text::count(evidence.golden_text.substr(0, common)));
+  return fmt::format("<h5>Text</h5><p>The texts part at code point {}.</p><div class=\"sides\">{}{}</div>", at,
+                     text_side("golden", evidence.golden_text, common),
+                     text_side("result", evidence.result_text, common));
+}
+
+std::string headline(const RequestEvidence& evidence) {
+  std::string line = fmt::format("request {}", evidence.request);
+  if (!evidence.golden_prompt_ids.empty() || !evidence.result_prompt_ids.empty())
+    line += ": prompt tokens differ";
+  else if (evidence.first_divergent >= 0)
+    line += fmt::format(": first divergent token {}", evidence.first_divergent);
+  else if (evidence.text_difference >= 0)
+    line += fmt::format(": texts part at code point {}", evidence.text_difference);
+  else if (evidence.routing && evidence.routing->differing > 0)
+    line += ": routing differs";
+  else if (evidence.logprobs)
+    line += fmt::format(": max |Δ logprob| {} nats", figure(evidence.logprobs->max));
+  if (evidence.golden_tokens >= 0 && evidence.result_tokens >= 0 && evidence.golden_tokens != evidence.result_tokens) {
+    line += fmt::format(" ({} tokens, the golden has {})", evidence.result_tokens, evidence.golden_tokens);
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string split_text(const Split& split) {
+  std::string line = fmt::format("At token {} the golden has {}, the result {}", split.index, token_words(split.golden),
+                                 token_words(split.result));
+  if (split.gap) {
+    line += fmt::format("; the engine puts the result's token {} nats above the golden's", figure(*split.gap));
+    if (split.gap_ulps) line += fmt::format(" ({} ULP of the logits' dtype)", figure(*split.gap_ulps));
+  }
+  if (split.golden_rank) {
+    line += *split.golden_rank == 0
+                ? "; the golden's token is the engine's first choice"
+                : fmt::format("; the golden's token is its choice number {}", *split.golden_rank + 1);
+  }
+  return line + (split.near_tie ? ": a near-tie." : split.gap ? ": no tie." : ".");
+}
+
+std::string reanchoring_text(const Reanchoring& again) {
+  if (again.method.empty()) {
+    return "The engine was not run again with the golden's tokens" +
+           (again.not_done.empty() ? "." : ": " + again.not_done);
+  }
+  const uint64_t splits = again.near_ties + again.true_splits;
+  const uint64_t agreeing = again.positions - std::min(again.positions, splits);
+  std::string line = fmt::format(
+      "After each golden token was fed back, {} of {} positions agree, {} near-tie{}, {} true "
+      "split{}: ",
+      agreeing, again.positions, again.near_ties, again.near_ties == 1 ? "" : "s", again.true_splits,
+      again.true_splits == 1 ? "" : "s");
+  if (again.explains()) {
+    line += "rounding explains this.";
+  } else if (again.true_splits > 0) {
+    line += "rounding does not explain this.";
+  } else if (!again.reproduced) {
+    line += "the engine did not choose again what it chose in the judged run.";
+  } else {
+    line += "the engine agrees with the golden throughout.";
+  }
+  if (again.method == "continued") line += " (The engine cannot be fed tokens; it continued golden prefixes instead.)";
+  line += fmt::format(" A near-tie is a gap of at most {} ULP", figure(again.tie_limit_ulps));
+  if (again.tie_limit_nats > 0)
+    line += fmt::format(" or {} nats, the noise recorded in the golden", figure(again.tie_limit_nats));
+  return line + ".";
+}
+
+std::string evidence_html(const RequestEvidence& evidence, bool open) {
+  std::string out =
+      fmt::format("<details class=\"request\"{}><summary>{}</summary>", open ? " open" : "", html(headline(evidence)));
+  if (!evidence.prompt.empty()) {
+    out += fmt::format("<h5>End of the prompt</h5><pre class=\"short\">{}</pre>", html_block(evidence.prompt));
+  }
+  out += prompt_ids_html(evidence);
+  if (evidence.split) out += fmt::format("<p class=\"say\">{}</p>", html(split_text(*evidence.split)));
+  if (!evidence.tokens.empty()) out += "<h5>Tokens, side by side</h5>" + aligned_html(evidence);
+  out += strip_html(evidence);
+  if (evidence.split) out += top_table(*evidence.split);
+  if (evidence.reanchoring)
+    out += "<h5>Run again with the golden's tokens</h5>" + reanchoring_html(*evidence.reanchoring);
+  out += statistics_html(evidence);
+  if (evidence.routing) out += routing_html(*evidence.routing);
+  out += texts_html(evidence);
+  return out + "</details>";
+}
+
+}  // namespace assay::report

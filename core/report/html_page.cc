@@ -1,0 +1,158 @@
+#include "core/report/html_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/report/html_case.h"
+#include "core/report/html_history.h"
+#include "core/report/html_style.h"
+#include "core/report/html_text.h"
+#include "core/report/write_file.h"
+
+namespace assay::report {
+namespace {
+
+constexpr size_t kPlottedCases = 40;         // whose files are read again
+constexpr size_t kIndexedFailures = 50;      // links at the top
+constexpr size_t kPassingBytes = 3'000'000;  // of unfolding passing cases; the rest are rows
+
+struct Named {
+  const ReportCase* report;
+  std::string name;
+};
+
+std::vector<Named> named_by_severity(const ReportRun& run) {
+  const std::vector<std::string> names = unique_names(run.cases);
+  std::vector<Named> order;
+  for (const ReportCase* report : by_severity(run.cases, run.strict)) {
+    order.push_back({report, names[static_cast<size_t>(report - run.cases.data())]});
+  }
+  return order;
+}
+
+std::string title_of(const ReportRun& run, const Totals& sums) {
+  if (sums.cases == 0) return "no case ran";
+  if (sums.failed > 0) return fmt::format("{} of {} failed", sums.failed, plural(sums.cases, "case"));
+  if (sums.passed == 0) return fmt::format("{}, all skipped", plural(sums.cases, "case"));
+  return fmt::format("{}{} passed{}", run.finished && !run.cancelled ? "all " : "", plural(sums.passed, "case"),
+                     sums.skipped > 0 ? fmt::format(", {} skipped", sums.skipped) : "");
+}
+
+std::string incomplete(const ReportRun& run) {
+  std::string out;
+  if (run.running) {
+    out = fmt::format("The run is still going on: {} running, {} to come.", run.unfinished, run.never_started);
+  } else if (!run.finished) {
+    out = fmt::format("The runner was killed before the run ended: {} did not finish, {} never started.",
+                      plural(run.unfinished, "case"), plural(run.never_started, "case"));
+  } else if (run.cancelled) {
+    out = "The run was cancelled: cases that did not run are counted as failures.";
+  }
+  return out.empty() ? "" : fmt::format("<p><span class=\"badge error\">INCOMPLETE</span> {}</p>", out);
+}
+
+std::string head(const ReportRun& run, const Totals& sums) {
+  std::string out = fmt::format("<header><h1>{}</h1>", html(title_of(run, sums)));
+  out += incomplete(run);
+  out += "<div class=\"counts\">";
+  for (const auto& [verdict, count] : sums.verdicts) {
+    out += fmt::format("<span class=\"badge {}\">{} {}</span>", verdict_class(verdict, run.strict), count,
+                       to_string(verdict));
+  }
+  out += "</div><div class=\"bar\">";
+  for (const auto& [verdict, count] : sums.verdicts) {
+    out += fmt::format("<i class=\"{}\" style=\"flex:{}\" title=\"{} {}\"></i>", verdict_class(verdict, run.strict),
+                       count, count, to_string(verdict));
+  }
+  out += "</div><dl>";
+  const auto row = [&out](const char* name, const std::string& value) {
+    if (!value.empty()) out += fmt::format("<dt>{}<dd>{}", name, html(value));
+  };
+  row("run", run.run_id);
+  row("started", utc_text(run.started));
+  row("took", duration(run.seconds));
+  row("goldens of", run.environment);
+  row("judged", run.strict ? "strictly: EQUIVALENT does not pass" : "");
+  row("left out by --filter", run.filtered > 0 ? plural(run.filtered, "case") : "");
+  row("results", run.folder);
+  row("assay", run.version);
+  out += "</dl>";
+  if (!run.command.empty()) out += fmt::format("<code class=\"cmd\">{}</code>", html(run.command));
+  return out + "</header>";
+}
+
+std::string index_of_failures(const std::vector<Named>& order, size_t failed, bool strict) {
+  if (failed < 2) return "";
+  std::string out = "<table class=\"cases\">";
+  for (size_t i = 0; i < std::min(failed, kIndexedFailures); ++i) {
+    out += fmt::format("<tr><td>{}<td><a href=\"#c{}\">{}</a><td class=\"wide\">{}\n",
+                       verdict_badge(order[i].report->verdict.verdict, strict), i, html(order[i].name),
+                       html(order[i].report->verdict.reason));
+  }
+  out += "</table>";
+  if (failed > kIndexedFailures) out += fmt::format("<p class=\"note\">{} more below.</p>", failed - kIndexedFailures);
+  return out;
+}
+
+std::string table(const std::string& rows) {
+  return rows.empty() ? "" : "<table class=\"cases\"><tr><th>verdict<th>case<th>figures<th>time\n" + rows + "</table>";
+}
+
+}  // namespace
+
+std::string html_page(const ReportRun& run) {
+  const Totals sums = totals(run.cases, run.strict);
+  const std::vector<Named> order = named_by_severity(run);
+  std::string out = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" "
+      "content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"viewport\" "
+      "content=\"width=device-width,initial-scale=1\"><title>assay: {}</title><style>{}</style></head>\n<body>",
+      html(title_of(run, sums)), kPageStyle);
+  out += head(run, sums) + "<main>";
+  size_t at = 0;
+  if (sums.failed > 0) {
+    out += fmt::format("<h2>Failures</h2>{}", index_of_failures(order, sums.failed, run.strict));
+    for (; at < sums.failed; ++at) {
+      out += case_article(*order[at].report, {.run = &run,
+                                              .id = fmt::format("c{}", at),
+                                              .name = order[at].name,
+                                              .evidence = out.size() < kMaxPageBytes,
+                                              .curves = at < kPlottedCases}) +
+             "\n";
+    }
+  }
+  std::string unfolding;
+  std::string rows;
+  const size_t first_passing = at;
+  for (; at < sums.failed + sums.passed; ++at) {
+    const ReportCase& report = *order[at].report;
+    const bool telling = report.verdict.verdict != Verdict::kIdentical || sums.cases <= kPlottedCases;
+    if (telling && unfolding.size() < kPassingBytes && out.size() < kMaxPageBytes) {
+      unfolding +=
+          fmt::format("<details><summary>{} {} <span class=\"soft\">{}</span></summary>{}</details>\n",
+                      verdict_badge(report.verdict.verdict, run.strict), html(order[at].name), duration(report.seconds),
+                      case_article(report, {.run = &run,
+                                            .id = fmt::format("c{}", at),
+                                            .name = order[at].name,
+                                            .evidence = true,
+                                            .curves = at - first_passing < kPlottedCases}));
+    } else {
+      rows += case_row(report, order[at].name, run.strict);
+    }
+  }
+  if (sums.passed > 0) out += "<h2>Passing</h2>" + unfolding + table(rows);
+  rows.clear();
+  for (; at < order.size(); ++at) rows += case_row(*order[at].report, order[at].name, run.strict);
+  if (sums.skipped > 0) out += "<h2>Skipped</h2>" + table(rows);
+  out += history_html(run);
+  return out +
+         "</main><footer>Made by assay from results.jsonl; <code>assay report</code> makes it "
+         "again.</footer></body></html>\n";
+}
+
+Status write_html(const std::string& path, const ReportRun& run) {
+  return write_report(path, html_page(run), "HTML page");
+}
+
+}  // namespace assay::report

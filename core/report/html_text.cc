@@ -1,0 +1,110 @@
+#include "core/report/html_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/golden/text.h"
+
+namespace assay::report {
+namespace {
+
+enum class Spaces { kSpelled, kKept, kMarked };
+
+// Code points that show nothing, or change the order of what stands around them.
+bool invisible(char32_t c) {
+  return (c >= 0x7F && c <= 0x9F) || c == 0xAD || c == 0x61C || c == 0x115F || c == 0x180E ||
+         (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF ||
+         (c >= 0xFFF0 && c <= 0xFFFB) || c == 0xFFFE || c == 0xFFFF || (c >= 0xE0000 && c <= 0xE0FFF);
+}
+
+void append_space(std::string& out, char c, Spaces spaces) {
+  if (spaces == Spaces::kKept && c != '\r') {
+    out += c;
+  } else if (spaces == Spaces::kMarked) {
+    out += c == ' ' ? "<em>·</em>" : c == '\n' ? "<em>↵</em>" : c == '\t' ? "<em>⇥</em>" : "<em>␍</em>";
+  } else {
+    out += c == ' ' ? " " : c == '\n' ? "\\n" : c == '\t' ? "\\t" : "\\r";
+  }
+}
+
+std::string escaped(std::string_view text, Spaces spaces) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 8);
+  for (size_t at = 0; at < text.size();) {
+    const text::CodePoint point = text::decode(text, at);
+    const std::string_view bytes = text.substr(at, point.length);
+    at += point.length;
+    if (!point.valid) {
+      for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+      continue;
+    }
+    switch (point.value) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case ' ':
+      case '\n':
+      case '\t':
+      case '\r':
+        append_space(out, static_cast<char>(point.value), spaces);
+        break;
+      default:
+        if (point.value < 0x20) {
+          out += fmt::format("\\x{:02x}", static_cast<uint32_t>(point.value));
+        } else if (invisible(point.value)) {
+          out += fmt::format("\\u{:04x}", static_cast<uint32_t>(point.value));
+        } else {
+          out += bytes;
+        }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string html(std::string_view text) { return escaped(text, Spaces::kSpelled); }
+std::string html_block(std::string_view text) { return escaped(text, Spaces::kKept); }
+
+std::string html_token(std::string_view text) { return text.empty() ? "<em>∅</em>" : escaped(text, Spaces::kMarked); }
+
+std::string url_path(std::string_view path) {
+  std::string out;
+  for (const char c : path) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
+                       c == '-' || c == '_' || c == '.';
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<uint8_t>(c));
+  }
+  return out;
+}
+
+std::string figure(double value) { return fmt::format("{:.3g}", value); }
+
+std::string duration(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  if (seconds < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  if (seconds < 120) return fmt::format("{:.3g} s", seconds);
+  const auto whole = static_cast<uint64_t>(seconds);
+  return whole < 7200 ? fmt::format("{} min {} s", whole / 60, whole % 60)
+                      : fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string plural(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace assay::report
