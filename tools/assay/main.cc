@@ -19,6 +19,7 @@ constexpr Command kCommands[] = {
     {"list", "list cases", assay::cli::list_command},
     {"show", "show one case, or a checkpoint, in full", assay::cli::show_command},
     {"compare", "judge a results file against a golden file, without an engine", assay::cli::compare_command},
+    {"report", "make the reports of a run again from its journal", assay::cli::report_command},
     {"tokenize", "text to ids and back", assay::cli::tokenize_command},
     {"plugin", "list and examine plugins", assay::cli::plugin_command},
 };

@@ -15,8 +15,12 @@ int run_command(const Words& words) {
   po::options_description description("options");
   add_run_options(&description);
   description.add_options()("junit", po::value<std::string>()->default_value(""),
-                            "JUnit file, besides OUTPUT/junit.xml")("strict", "EQUIVALENT does not pass")(
-      "quiet", "no line for passing cases")("json", "print the outcomes as one JSON array, and nothing else")(
+                            "JUnit file, besides OUTPUT/junit.xml")("tap", po::value<std::string>()->default_value(""),
+                                                                    "TAP file")(
+      "github-summary", po::value<std::string>(), "step summary to append to (default: $GITHUB_STEP_SUMMARY)")(
+      "history", po::value<std::string>()->default_value(""), "folder of earlier runs (default: where OUTPUT lies)")(
+      "strict", "EQUIVALENT does not pass")("quiet", "no line for passing cases")(
+      "json", "print the outcomes as one JSON array, and nothing else")(
       "color", po::value<std::string>()->default_value("auto"), "auto, always or never");
   po::variables_map values;
   if (const auto code = parse("assay run [PATH]... [options]", description, "path", words, &values)) return *code;
@@ -27,14 +31,23 @@ int run_command(const Words& words) {
   auto options = make_run_options(values, command);
   if (!options) return fail(options.status());
 
-  const bool json = values.count("json") != 0;
-  RunReporter reporter(
-      std::cout,
-      {.colour = *colour,
-       .terminal = !json && isatty(STDOUT_FILENO) == 1,
-       .strict = options->strict,
-       .quiet = values.count("quiet") != 0},
-      {.json = json, .junit_file = values["junit"].as<std::string>(), .output_folder = options->output.string()});
+  ReportTargets targets{.json = values.count("json") != 0,
+                        .junit = values["junit"].as<std::string>(),
+                        .tap = values["tap"].as<std::string>(),
+                        .github = environment()["GITHUB_STEP_SUMMARY"],
+                        .history = values["history"].as<std::string>()};
+  if (values.count("github-summary") != 0) targets.github = values["github-summary"].as<std::string>();
+  run::RunRecord about;
+  about.command = command;
+  about.environment = options->environment_name;
+  about.strict = options->strict;
+  const bool json = targets.json;
+  RunReporter reporter(std::cout,
+                       {.colour = *colour,
+                        .terminal = !json && isatty(STDOUT_FILENO) == 1,
+                        .strict = options->strict,
+                        .quiet = values.count("quiet") != 0},
+                       targets, about);
   const auto summary = run::run(*options, reporter);
   if (!summary) return fail(summary.status());
   if (!reporter.status().ok()) {

@@ -2,89 +2,40 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "core/report/github_summary.h"
+#include "core/report/html_page.h"
 #include "core/report/junit.h"
+#include "core/report/report_json.h"
+#include "core/report/tap.h"
 
 namespace assay::cli {
 namespace {
 
-constexpr size_t kLogTailBytes = 2000;
+using Clock = std::chrono::steady_clock;
 
-// The last lines of a log file, at most kLogTailBytes; empty when it cannot be read.
-std::string log_tail(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {};
-  const auto size = static_cast<size_t>(file.tellg());
-  const size_t length = std::min(size, kLogTailBytes);
-  std::string text(length, '\0');
-  file.seekg(static_cast<std::streamoff>(size - length));
-  file.read(text.data(), static_cast<std::streamsize>(length));
-  const size_t line = length < size ? text.find('\n') : std::string::npos;
-  return line == std::string::npos ? text : text.substr(line + 1);
-}
+constexpr std::chrono::seconds kJunitInterval{3};
+constexpr int kJunitShare = 20;  // writing takes at most one part in so many of the time
 
-report::ReportCase report_case(const run::CaseOutcome& outcome, bool strict) {
-  report::ReportCase made{.name = outcome.name,
-                          .path = outcome.path,
-                          .verdict = outcome.verdict,
-                          .summary = summary_line(outcome.summary),
-                          .reproduce = outcome.reproduce,
-                          .log_tail = "",
-                          .seconds = outcome.summary.seconds};
-  if (!passes(outcome.verdict.verdict, strict)) made.log_tail = log_tail(outcome.log);
-  return made;
-}
-
-nlohmann::ordered_json to_json(const run::CaseOutcome& outcome) {
-  const run::CaseSummary& summary = outcome.summary;
-  nlohmann::ordered_json difference;  // null: no logprobs were compared
-  if (summary.has_difference) difference = summary.max_abs_difference;
-  return {{"name", outcome.name},
-          {"path", outcome.path},
-          {"verdict", to_string(outcome.verdict.verdict)},
-          {"reason", outcome.verdict.reason},
-          {"golden", outcome.verdict.golden},
-          {"engine", summary.engine},
-          {"backend", summary.backend},
-          {"device", summary.device},
-          {"requests", summary.requests},
-          {"batch", summary.batch},
-          {"peak_rss_bytes", summary.peak_rss},
-          {"prefill_tokens_per_s", summary.prefill_rate},
-          {"decode_tokens_per_s", summary.decode_rate},
-          {"load_seconds", summary.load_seconds},
-          {"first_token_seconds", summary.first_token_seconds},
-          {"seconds", summary.seconds},
-          {"max_abs_logprob_difference", difference},
-          {"reproduce", outcome.reproduce}};
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
-std::string summary_line(const run::CaseSummary& summary) {
-  if (summary.engine.empty()) return {};
-  std::string line = summary.engine;
-  if (!summary.backend.empty()) {
-    line += " on " + summary.backend;
-    if (!summary.arithmetic.empty()) line += " " + summary.arithmetic;
-    if (!summary.device.empty()) line += " (" + summary.device + ")";
-  }
-  line += fmt::format(", {} requests", summary.requests);
-  if (summary.batch > 0) line += fmt::format(", batch {}", summary.batch);
-  if (summary.peak_rss > 0) line += fmt::format(", peak {:.0f} MB", static_cast<double>(summary.peak_rss) / 1e6);
-  if (summary.prefill_rate > 0) line += fmt::format(", prefill {:.0f} tokens/s", summary.prefill_rate);
-  if (summary.decode_rate > 0) line += fmt::format(", decode {:.0f} tokens/s", summary.decode_rate);
-  if (summary.has_difference) line += fmt::format(", max |delta logprob| {:.2g}", summary.max_abs_difference);
-  return line;
+RunReporter::RunReporter(std::ostream& out, report::ConsoleOptions options, ReportTargets targets, run::RunRecord about)
+    : out_(out), options_(options), targets_(std::move(targets)), about_(std::move(about)) {}
+
+void RunReporter::keep(const Status& status) {
+  if (status_.ok()) status_ = status;
 }
 
-RunReporter::RunReporter(std::ostream& out, report::ConsoleOptions options, ReportTargets targets)
-    : out_(out), options_(options), targets_(std::move(targets)) {}
-
 void RunReporter::run_started(const run::RunInfo& info) {
+  about_.info = info;
+  about_.started = seconds_since_1970();
+  so_far_ = report_run(about_);  // not finished
   if (!targets_.json) console_ = std::make_unique<report::Console>(out_, options_, info.cases);
 }
 
@@ -93,8 +44,19 @@ void RunReporter::case_started(const std::string& name, const std::string& /*wor
 }
 
 void RunReporter::case_finished(const run::CaseOutcome& outcome) {
-  cases_.push_back(report_case(outcome, options_.strict));
-  if (console_) console_->finished(cases_.back());
+  so_far_.cases.push_back(report_case(outcome, options_.strict));
+  if (console_) console_->finished(so_far_.cases.back());
+  refresh_junit(report::fails(outcome.verdict.verdict, options_.strict));
+}
+
+void RunReporter::refresh_junit(bool failure) {
+  const Clock::time_point now = Clock::now();
+  if (now < (failure ? next_junit_of_failure_ : next_junit_)) return;
+  so_far_.seconds = seconds_since_1970() - so_far_.started;
+  keep(report::write_junit(about_.info.output / "junit.xml", so_far_));
+  const Clock::time_point end = Clock::now();
+  next_junit_of_failure_ = end + kJunitShare * (end - now);
+  next_junit_ = std::max<Clock::time_point>(next_junit_of_failure_, end + kJunitInterval);
 }
 
 void RunReporter::note(const std::string& event, const std::string& line) {
@@ -102,17 +64,23 @@ void RunReporter::note(const std::string& event, const std::string& line) {
 }
 
 void RunReporter::run_finished(const run::RunSummary& summary) {
-  if (console_) console_->summary(cases_, summary.seconds, targets_.output_folder);
+  const std::filesystem::path& output = about_.info.output;
+  if (console_) console_->summary(so_far_.cases, summary.seconds, output.string());
+  about_.finished = true;
+  about_.summary = summary;
+  report::ReportRun run = report_run(about_);
   if (targets_.json) {
     nlohmann::ordered_json array = nlohmann::ordered_json::array();
-    for (const run::CaseOutcome& outcome : summary.outcomes) array.push_back(to_json(outcome));
+    for (const report::ReportCase& report : run.cases) array.push_back(report::flat_case_json(report));
     out_ << array.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   }
-  status_ = report::write_junit(targets_.output_folder + "/junit.xml", cases_, options_.strict);
-  if (!targets_.junit_file.empty()) {
-    const Status extra = report::write_junit(targets_.junit_file, cases_, options_.strict);
-    if (status_.ok()) status_ = extra;
-  }
+  keep(report::write_junit(output / "junit.xml", run));
+  if (!targets_.junit.empty()) keep(report::write_junit(targets_.junit, run));
+  if (!targets_.tap.empty()) keep(report::write_tap(targets_.tap, run));
+  keep(report::write_json(output / "report.json", run));
+  add_history(targets_.history.empty() ? output.parent_path().string() : targets_.history, &run);
+  keep(report::write_html(output / "report.html", run));
+  if (!targets_.github.empty()) keep(report::append_github_summary(targets_.github, run));
 }
 
 }  // namespace assay::cli

@@ -1,6 +1,7 @@
-// Feeds the console, JUnit and JSON reports from the events of a run.
+// Feeds all reports from the events of a run.
 #pragma once
 
+#include <chrono>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -8,20 +9,26 @@
 
 #include "assay/status.h"
 #include "core/report/console.h"
-#include "core/run/run.h"
+#include "core/run/read_run.h"
+#include "tools/assay/report_run.h"
 
 namespace assay::cli {
 
 struct ReportTargets {
-  bool json = false;          // a JSON array at the end instead of the console report
-  std::string junit_file;     // besides OUTPUT/junit.xml; empty: none
-  std::string output_folder;  // of the run
+  bool json = false;         // a JSON array at the end instead of the console report
+  std::string junit = {};    // besides OUTPUT/junit.xml; empty: none
+  std::string tap = {};      // empty: none
+  std::string github = {};   // step summary, appended to; empty: none
+  std::string history = {};  // folder of run folders; empty: the one that holds the output folder
 };
 
-// Lives through one run; used by its thread alone. JUnit files are written when the run ends, also after crashes.
+// Lives through one run; used by its thread alone. OUTPUT/report.html, report.json and junit.xml are written when the
+// run ends, also after crashes and when it was cancelled. junit.xml is also rewritten on the way, so that a runner that
+// is killed leaves one: at a failure, else every few seconds, never for more than a twentieth of the time.
 class RunReporter : public run::RunObserver {
  public:
-  RunReporter(std::ostream& out, report::ConsoleOptions options, ReportTargets targets);
+  // `about`: what is known before the run starts: command, environment, strict, info.output.
+  RunReporter(std::ostream& out, report::ConsoleOptions options, ReportTargets targets, run::RunRecord about);
 
   void run_started(const run::RunInfo& info) override;
   void case_started(const std::string& name, const std::string& worker) override;
@@ -33,15 +40,18 @@ class RunReporter : public run::RunObserver {
   const Status& status() const { return status_; }
 
  private:
+  void refresh_junit(bool failure);
+  void keep(const Status& status);
+
   std::ostream& out_;
   report::ConsoleOptions options_;
   ReportTargets targets_;
+  run::RunRecord about_;
   std::unique_ptr<report::Console> console_;
-  std::vector<report::ReportCase> cases_;  // in the order in which they finished
+  report::ReportRun so_far_;  // cases in the order in which they finished
+  std::chrono::steady_clock::time_point next_junit_;
+  std::chrono::steady_clock::time_point next_junit_of_failure_;
   Status status_;
 };
-
-// "static_legacy on cpu (...), 2 requests, batch 1, ...": the figures of one case on one line.
-std::string summary_line(const run::CaseSummary& summary);
 
 }  // namespace assay::cli
