@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <span>
@@ -67,17 +68,38 @@ class Rows {
   std::unordered_map<int64_t, size_t> rows_;  // token -> row, where they are listed
 };
 
-bool strictly_ascending(std::span<const uint16_t> set) {
-  return std::adjacent_find(set.begin(), set.end(), [](uint16_t a, uint16_t b) { return a >= b; }) == set.end();
+// A set of experts as bits, so that equal sets are told in one pass over each, in whatever order they are.
+class Marks {
+ public:
+  // False when an expert is there already, that is, twice in the set.
+  bool add(uint16_t expert) {
+    uint64_t& word = words_[expert / 64];
+    const uint64_t bit = uint64_t{1} << (expert % 64);
+    const bool fresh = (word & bit) == 0;
+    word |= bit;
+    return fresh;
+  }
+  // False when the expert is not there.
+  bool take(uint16_t expert) {
+    uint64_t& word = words_[expert / 64];
+    const uint64_t bit = uint64_t{1} << (expert % 64);
+    const bool there = (word & bit) != 0;
+    word &= ~bit;
+    return there;
+  }
+
+ private:
+  std::array<uint64_t, 1024> words_{};  // a bit for each uint16_t
+};
+
+std::vector<uint16_t> sorted(std::span<const uint16_t> set) {
+  std::vector<uint16_t> experts(set.begin(), set.end());
+  std::sort(experts.begin(), experts.end());
+  return experts;
 }
 
-// The set in ascending order, in `storage` unless it is so already. False: an expert is in it twice.
-bool ascending(std::span<const uint16_t>& set, std::vector<uint16_t>& storage) {
-  if (strictly_ascending(set)) return true;
-  storage.assign(set.begin(), set.end());
-  std::sort(storage.begin(), storage.end());
-  set = storage;
-  return strictly_ascending(set);
+bool has_twice(const std::vector<uint16_t>& ascending) {
+  return std::adjacent_find(ascending.begin(), ascending.end()) != ascending.end();
 }
 
 size_t exchanged(std::span<const uint16_t> a, std::span<const uint16_t> b) {
@@ -106,22 +128,30 @@ class Comparer {
   bool row(size_t golden_row, size_t result_row) {
     const int64_t token = golden_.token(golden_row);
     for (size_t layer = 0; layer < comparison_.by_layer.size(); ++layer) {
-      std::span<const uint16_t> golden = golden_.set(golden_row, layer);
-      std::span<const uint16_t> result = result_.set(result_row, layer);
-      if (!ascending(golden, golden_storage_)) return twice("golden", token, layer);
-      if (!ascending(result, result_storage_)) return twice("result", token, layer);
       ++comparison_.compared;
-      if (std::equal(golden.begin(), golden.end(), result.begin())) continue;
-      add({token,
-           layer,
-           {golden.begin(), golden.end()},
-           {result.begin(), result.end()},
-           result_.margin(result_row, layer)});
+      const std::span<const uint16_t> golden = golden_.set(golden_row, layer);
+      const std::span<const uint16_t> result = result_.set(result_row, layer);
+      if (same(golden, result)) continue;
+      Difference difference{token, layer, sorted(golden), sorted(result), result_.margin(result_row, layer)};
+      if (has_twice(difference.golden)) return twice("golden", token, layer);
+      if (has_twice(difference.result)) return twice("result", token, layer);
+      add(std::move(difference));
     }
     return true;
   }
 
  private:
+  // Equal as sets, no expert twice in either.
+  bool same(std::span<const uint16_t> golden, std::span<const uint16_t> result) {
+    bool fresh = true;
+    for (const uint16_t expert : golden) fresh = marks_.add(expert) && fresh;
+    size_t taken = 0;
+    for (const uint16_t expert : result) taken += marks_.take(expert) ? 1U : 0U;
+    if (fresh && taken == golden.size()) return true;
+    for (const uint16_t expert : golden) marks_.take(expert);
+    return false;
+  }
+
   bool twice(std::string_view side, int64_t token, size_t layer) {
     fault_.token = token;
     fault_.message =
@@ -142,8 +172,7 @@ class Comparer {
   const Rows& result_;
   Comparison& comparison_;
   Fault& fault_;
-  std::vector<uint16_t> golden_storage_;
-  std::vector<uint16_t> result_storage_;
+  Marks marks_;  // empty between calls
 };
 
 // P, from the surest of what the record holds: prompt ids, (P - 1 + G) logprobs, (P + G - 1) rows of routing.
