@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -122,8 +123,13 @@ std::optional<std::string> shape_fault(const assay_record& golden, const assay_r
 
 class Comparer {
  public:
-  Comparer(const Rows& golden, const Rows& result, Comparison* comparison, Fault* fault)
-      : golden_(golden), result_(result), comparison_(*comparison), fault_(*fault) {}
+  Comparer(const Rows& golden, const Rows& result, double tolerance, Comparison* comparison, Fault* fault)
+      : golden_(golden),
+        result_(result),
+        tolerance_(tolerance),
+        first_tie_(comparison->by_layer.size(), std::numeric_limits<int64_t>::max()),
+        comparison_(*comparison),
+        fault_(*fault) {}
 
   bool row(size_t golden_row, size_t result_row) {
     const int64_t token = golden_.token(golden_row);
@@ -138,6 +144,16 @@ class Comparer {
       add(std::move(difference));
     }
     return true;
+  }
+
+  // To be called after the last row, as rows may stand in any order.
+  void tell_what_follows() {
+    std::vector<int64_t> before(first_tie_.size(), std::numeric_limits<int64_t>::max());  // first tie in lower layers
+    for (size_t layer = 1; layer < before.size(); ++layer) {
+      before[layer] = std::min(before[layer - 1], first_tie_[layer - 1]);
+    }
+    for (const auto& [token, layer] : others_)
+      ++(before[layer] <= token ? comparison_.following : comparison_.unexplained);
   }
 
  private:
@@ -162,14 +178,24 @@ class Comparer {
   void add(Difference difference) {
     ++comparison_.differing;
     ++comparison_.by_layer[difference.layer];
+    const bool one = difference.margin && exchanged(difference.golden, difference.result) == 1;
+    comparison_.tolerable = comparison_.tolerable && one;
     if (difference.margin) comparison_.largest_margin = std::max(comparison_.largest_margin, *difference.margin);
-    if (!difference.margin || exchanged(difference.golden, difference.result) != 1) ++comparison_.unexplained;
+    if (one && *difference.margin <= tolerance_) {
+      ++comparison_.near_ties;
+      first_tie_[difference.layer] = std::min(first_tie_[difference.layer], difference.token);
+    } else {
+      others_.emplace_back(difference.token, difference.layer);
+    }
     const auto place = [](const Difference& d) { return std::pair(d.token, d.layer); };
     if (!comparison_.first || place(difference) < place(*comparison_.first)) comparison_.first = std::move(difference);
   }
 
   const Rows& golden_;
   const Rows& result_;
+  double tolerance_;
+  std::vector<int64_t> first_tie_;                  // (layers) token
+  std::vector<std::pair<int64_t, size_t>> others_;  // (token, layer) of differing sets that are no near-ties
   Comparison& comparison_;
   Fault& fault_;
   Marks marks_;  // empty between calls
@@ -200,8 +226,10 @@ std::optional<Split> split_of(const assay_record& golden, const assay_record& re
   return Split{*token, static_cast<int64_t>(*prompt + *token)};
 }
 
-bool compare_sets(const assay_record& golden, const assay_record& result, std::optional<int64_t> end,
-                  Comparison* comparison, Fault* fault) {
+bool compare_sets(const assay_pair& pair, std::optional<int64_t> end, double tolerance, Comparison* comparison,
+                  Fault* fault) {
+  const assay_record& golden = *pair.reference;
+  const assay_record& result = *pair.candidate;
   if (std::optional<std::string> wrong = shape_fault(golden, result)) {
     fault->message = *std::move(wrong);
     return false;
@@ -215,7 +243,7 @@ bool compare_sets(const assay_record& golden, const assay_record& result, std::o
     return false;
   }
   comparison->by_layer.assign(golden.moe_layers, 0);
-  Comparer comparer(reference, candidate, comparison, fault);
+  Comparer comparer(reference, candidate, tolerance, comparison, fault);
   for (size_t row = 0; row < reference.size(); ++row) {
     const int64_t token = reference.token(row);
     if (end && token >= *end) continue;
@@ -229,6 +257,7 @@ bool compare_sets(const assay_record& golden, const assay_record& result, std::o
     }
     if (!comparer.row(row, *found)) return false;
   }
+  comparer.tell_what_follows();
   return true;
 }
 

@@ -20,14 +20,20 @@ struct Difference {
   std::optional<double> margin;  // of the result: score of the last expert chosen - best one left out
 };
 
+// Differing sets are of three kinds. A near-tie differs by one expert at a margin within tolerance; where more experts
+// were exchanged or no margin is known, a margin at the boundary explains nothing. A set follows a near-tie when one
+// lies in a lower layer at the same token or an earlier one, since its activations pass on what that tie changed. The
+// rest is unexplained.
 struct Comparison {
-  uint64_t compared = 0;  // sets
-  uint64_t differing = 0;
+  uint64_t compared = 0;   // sets
+  uint64_t differing = 0;  // = near_ties + following + unexplained
+  uint64_t near_ties = 0;
+  uint64_t following = 0;
+  uint64_t unexplained = 0;
   std::optional<Difference> first;  // least token, then least layer
   std::vector<uint64_t> by_layer;   // (layers) differing sets
   double largest_margin = 0;        // of the differing sets whose margin is known
-  uint64_t unexplained = 0;         // differing sets that no margin explains: it is not known, or more than one expert
-                                    // was exchanged, which a margin at one boundary says nothing about
+  bool tolerable = true;            // some tolerance would make near-ties of all differing sets
 };
 
 // Where the tokens of the two sides part.
@@ -44,10 +50,10 @@ struct Fault {
   std::string message;
 };
 
-// Compares the golden's rows before `end` (a position; nullopt: all). Both records have routing. Returns false and
-// fills `fault`: empty, other shapes, an expert twice in one set, a position that is negative or listed twice, a token
-// that one side alone has.
-bool compare_sets(const assay_record& golden, const assay_record& result, std::optional<int64_t> end,
-                  Comparison* comparison, Fault* fault);
+// Compares the golden's rows before `end` (a position; nullopt: all), margins up to `tolerance` being ties. Both
+// records have routing. Returns false and fills `fault`: empty, other shapes, an expert twice in one set, a position
+// that is negative or listed twice, a token that one side alone has.
+bool compare_sets(const assay_pair& pair, std::optional<int64_t> end, double tolerance, Comparison* comparison,
+                  Fault* fault);
 
 }  // namespace assay::routing

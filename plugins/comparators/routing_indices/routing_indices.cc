@@ -1,7 +1,7 @@
 // Metric routing_indices: the experts chosen at every (token, layer) are the same set; their order means nothing.
 // Tokens the golden leaves out are not judged. Where the generated tokens part, positions up to there are compared.
-// Sets that differ by one expert, at a margin of the result's router within margin_tolerance, are near-ties: WITHIN
-// when all differing sets are.
+// WITHIN when all differing sets are near-ties (compare_sets.h) under margin_tolerance, BEYOND when the others follow
+// from one: the texts still agree and the cause is rounding, but numbers are no longer what the golden says.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,21 +44,17 @@ std::string describe(const Comparison& seen, const Tolerance& tolerance) {
       fmt::join(first.result, ","),
       first.margin ? fmt::format("margin {:.3g}", *first.margin) : std::string("margin not recorded"),
       layers_line(seen.by_layer));
-  if (seen.unexplained < seen.differing) {
-    line += fmt::format("; largest margin {:.3g}, tolerance {:.3g} ({})", seen.largest_margin, tolerance.value,
-                        tolerance.source);
-  }
-  if (seen.unexplained == 0) line += fmt::format(", smallest passing tolerance {:.6g}", seen.largest_margin);
-  if (seen.unexplained > 0) {
-    line += fmt::format("; {} differ by more than one expert or without a margin", seen.unexplained);
-  }
+  line += fmt::format("; {} near-ties within {:.3g} ({})", seen.near_ties, tolerance.value, tolerance.source);
+  if (seen.following > 0) line += fmt::format(", {} follow from them", seen.following);
+  if (seen.unexplained > 0) line += fmt::format(", {} unexplained", seen.unexplained);
+  if (seen.tolerable) line += fmt::format(", smallest passing tolerance {:.6g}", seen.largest_margin);
   return line;
 }
 
-uint32_t kind_of(const Comparison& seen, const Tolerance& tolerance) {
+uint32_t kind_of(const Comparison& seen) {
   if (seen.differing == 0) return ASSAY_FINDING_EQUAL;
-  const bool near_ties = seen.unexplained == 0 && seen.largest_margin <= tolerance.value;
-  return near_ties ? ASSAY_FINDING_WITHIN : ASSAY_FINDING_DIFFERS;
+  if (seen.unexplained > 0) return ASSAY_FINDING_DIFFERS;
+  return seen.following > 0 ? ASSAY_FINDING_BEYOND : ASSAY_FINDING_WITHIN;
 }
 
 // `compared`: sets before the split that no other finding tells of.
@@ -83,7 +79,7 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance&
   Comparison seen;
   assay::routing::Fault fault;
   const std::optional<int64_t> end = split ? split->position : std::nullopt;
-  if (!assay::routing::compare_sets(*pair.reference, *pair.candidate, end, &seen, &fault)) {
+  if (!assay::routing::compare_sets(pair, end, tolerance.value, &seen, &fault)) {
     return emit(sink, {.kind = static_cast<uint32_t>(fault.missing ? ASSAY_FINDING_MISSING : ASSAY_FINDING_BROKEN),
                        .id = pair.id,
                        .index = fault.token,
@@ -91,13 +87,13 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance&
   }
   // Where tokens part: sets that differ before it, then the token; equal sets are told with the token.
   if (!split || seen.differing > 0) {
-    emit(sink, {.kind = kind_of(seen, tolerance),
+    emit(sink, {.kind = kind_of(seen),
                 .id = pair.id,
                 .index = seen.first ? seen.first->token : -1,
                 .compared = seen.compared,
                 .differing = seen.differing,
                 .max_abs_difference = seen.largest_margin,
-                .smallest_passing_tolerance = seen.unexplained == 0 ? seen.largest_margin : 0,
+                .smallest_passing_tolerance = seen.tolerable ? seen.largest_margin : 0,
                 .message = describe(seen, tolerance)});
   }
   if (split) emit_split(sink, pair, *split, seen.differing > 0 ? 0 : seen.compared);

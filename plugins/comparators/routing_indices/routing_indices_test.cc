@@ -96,7 +96,8 @@ TEST(RoutingIndices, ANearTieAtTheBoundaryIsEquivalent) {
   };
   const CaseVerdict tie = judge(golden, actual("[[0.5], [0.0000001]]"));  // 2 ULP of fp32 at 1: 2.4e-7
   EXPECT_EQ(tie.verdict, Verdict::kEquivalent);
-  EXPECT_THAT(first(tie).message, AllOf(HasSubstr("margin 1e-07"), HasSubstr("tolerance 2.38e-07 (2 ULP of fp32")));
+  EXPECT_THAT(first(tie).message,
+              AllOf(HasSubstr("margin 1e-07"), HasSubstr("1 near-ties within 2.38e-07 (2 ULP of fp32")));
   EXPECT_EQ(judge(golden, actual("[[0], [0.000001]]")).verdict, Verdict::kDiverged);
   EXPECT_EQ(judge(golden, actual("[[0], [0.000001]]"), 0.001).verdict, Verdict::kEquivalent);
   EXPECT_EQ(judge(golden, actual("[[0], [0.25]]"), 0.25).verdict, Verdict::kEquivalent);
@@ -109,9 +110,29 @@ TEST(RoutingIndices, OneUnexplainedSetIsEnoughToDiverge) {
   const std::string margins = R"(, "routing_margins": [[0], [0]])";
   const CaseVerdict two = judge(routed("[[[0, 1]], [[2, 3]]]"), routed("[[[0, 9]], [[4, 5]]]", margins));
   EXPECT_EQ(two.verdict, Verdict::kDiverged) << "a margin at the boundary does not explain two exchanged experts";
-  EXPECT_THAT(two.reason, HasSubstr("1 differ by more than one expert or without a margin"));
+  EXPECT_THAT(two.reason, HasSubstr("1 near-ties within 2.38e-07 (2 ULP of fp32 scores), 1 unexplained"));
   EXPECT_EQ(judge(routed("[[[0, 1]], [[2, 3]]]"), routed("[[[0, 9]], [[2, 5]]]", margins)).verdict,
             Verdict::kEquivalent);
+}
+
+TEST(RoutingIndices, WhatFollowsFromANearTieDriftsAndWhatDoesNotDiverges) {
+  // Tokens 0, 1, 2 of layers 0, 1, 2; a near-tie at token 1 layer 1.
+  const std::string golden = routed("[[[0], [0], [0]], [[0], [0], [0]], [[0], [0], [0]]]");
+  const auto judged = [&](const std::string& sets) {
+    return judge(golden, routed(sets, R"(, "routing_margins": [[1, 1, 1], [1, 0, 1], [1, 1, 1]])"));
+  };
+  EXPECT_EQ(judged("[[[0], [0], [0]], [[0], [9], [0]], [[0], [0], [0]]]").verdict, Verdict::kEquivalent);
+  const CaseVerdict follows = judged("[[[0], [0], [0]], [[0], [9], [9]], [[0], [0], [9]]]");
+  EXPECT_EQ(follows.verdict, Verdict::kDrift) << "higher layers of this token and of later ones";
+  EXPECT_THAT(first(follows).message,
+              HasSubstr("1 near-ties within 2.38e-07 (2 ULP of fp32 scores), 2 follow from them"));
+  EXPECT_EQ(first(follows).smallest_passing_tolerance, 1);
+  EXPECT_EQ(judged("[[[0], [0], [0]], [[0], [9], [0]], [[0], [9], [0]]]").verdict, Verdict::kDiverged)
+      << "the same layer of a later token: its router ran on what lies below the tie";
+  EXPECT_EQ(judged("[[[0], [0], [9]], [[0], [9], [0]], [[0], [0], [0]]]").verdict, Verdict::kDiverged)
+      << "an earlier token";
+  EXPECT_EQ(judged("[[[0], [0], [0]], [[0], [9], [0]], [[9], [0], [0]]]").verdict, Verdict::kDiverged)
+      << "a lower layer";
 }
 
 TEST(RoutingIndices, WhereTokensPartTheSetsBeforeAreCompared) {

@@ -1,7 +1,8 @@
 // Metrics top_n_logprobs and generated_top_n_logprobs: the lists of likeliest tokens at every generated position.
 // Entries are known by their text. One that both sides hold may differ by the tolerance of logprobs. One that a side
-// lacks is a tie at the boundary of the list where its logprob is within tolerance of that side's last entry; an entry
-// of the result below the golden's last one is no difference. Where the generated tokens part, the position at which
+// lacks is a tie at the boundary of the list where its logprob is within tolerance of that side's last entry; else its
+// logprob there is beyond tolerance too, by at least the distance to the last entry. An entry of the result below the
+// golden's last one is no difference. Where the generated tokens part, the position at which
 // they do is the last one compared: what comes before it is the same on both sides.
 #include <fmt/format.h>
 
@@ -172,8 +173,7 @@ std::string describe(const Seen& seen, const Tolerance& tolerance) {
 }
 
 uint32_t kind_of(const Seen& seen) {
-  if (seen.missing > 0) return ASSAY_FINDING_DIFFERS;
-  if (seen.over > 0) return ASSAY_FINDING_BEYOND;
+  if (seen.over + seen.missing > 0) return ASSAY_FINDING_BEYOND;
   return seen.different > 0 ? ASSAY_FINDING_WITHIN : ASSAY_FINDING_EQUAL;
 }
 

@@ -52,20 +52,21 @@ TEST(TopNLogprobs, AnotherLastEntryIsATieWithinToleranceOfTheBoundary) {
   EXPECT_EQ(above.verdict, Verdict::kEquivalent);
   EXPECT_THAT(first(above).message, HasSubstr("2 ties at the boundary"));
   const CaseVerdict other = judge(R"([{"a": -1, "c": -3}])", R"([{"a": -1, "d": -2}])");
-  EXPECT_EQ(other.verdict, Verdict::kDiverged);
+  EXPECT_EQ(other.verdict, Verdict::kDrift);
+  EXPECT_EQ(first(other).smallest_passing_tolerance, 1);
   EXPECT_EQ(first(other).index, 0);
   EXPECT_THAT(other.reason, HasSubstr("the result lacks \"c\" (logprob -3), 1 from its last entry"));
 }
 
-TEST(TopNLogprobs, AnEntryMissingInTheMiddleDiffers) {
+TEST(TopNLogprobs, AnEntryMissingInTheMiddleIsBeyondTolerance) {
   EXPECT_EQ(judge(R"([{"a": -1, "b": -2, "c": -3}])", R"([{"a": -1, "c": -3, "d": -3.0001}])").verdict,
-            Verdict::kDiverged);
+            Verdict::kDrift);
   EXPECT_EQ(judge(R"([{"a": -1, "c": -3, "d": -3.0001}])", R"([{"a": -1, "b": -2, "c": -3}])").verdict,
-            Verdict::kDiverged);
+            Verdict::kDrift);
 }
 
 TEST(TopNLogprobs, AShorterListDoesNotHideBehindItsBoundary) {
-  EXPECT_EQ(judge(R"([{"a": -1, "b": -2}])", R"([{"a": -1}])").verdict, Verdict::kDiverged);
+  EXPECT_EQ(judge(R"([{"a": -1, "b": -2}])", R"([{"a": -1}])").verdict, Verdict::kDrift);
   EXPECT_EQ(judge(R"([{"a": -1}])", R"([{"a": -1, "b": -2}])").verdict, Verdict::kIdentical)
       << "longer lists hold more";
 }
