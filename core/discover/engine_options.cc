@@ -69,6 +69,8 @@ class Resolver {
     EngineOptions& o = options_;
     o.max_requests = args_.integer("inference_max_requests", 8);
     o.max_sequence_length = args_.integer("inference_max_seq_length", 2560);
+    o.repeat = args_.integer("inference_repeat_n", 1);
+    at_least("--inference-repeat-n", o.repeat, 1);
     at_least("--inference-max-requests", o.max_requests, 1);
     at_least("--inference-max-seq-length", o.max_sequence_length, 1);
     if (const model::ArgValue* prompts = args_.value("prompts")) {

@@ -28,6 +28,8 @@ struct EngineOptions {
   int top_n_logprobs = 0;
   int first_request_id = 0;  // 1 where the static script first sends a warm-up request (--cuda-graph-impl local)
 
+  int repeat = 1;  // --inference-repeat-n: passes over the requests, to measure throughput
+
   std::vector<std::string> prompts;  // --prompts; empty: from the file
   std::string prompt_file;           // --prompt-file as written; empty: none
   int64_t prompt_limit = 0;          // --prompt-file-num-truncate; 0: all

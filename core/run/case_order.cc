@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -79,6 +80,10 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   CaseOrder& order = prepared.order;
   order.dir = test.dir;
   if (test.metrics) order.metrics = *test.metrics;
+  const Result<int> repeats = repeats_of(prepared.env_vars);
+  if (!repeats) return repeats.status().with(test.config);
+  order.repeats = *repeats;
+  order.record_quantities = options_.record_quantities;
   order.tolerances = test.assay.tolerance;
   order.known_completion = test.assay.golden == GoldenKind::kKnownCompletion;
   for (const std::string& source : test.assay.known_completion) {
@@ -107,10 +112,23 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   order.top_k = options->top_k;
   order.top_p = options->top_p;
   order.seed = static_cast<uint64_t>(options->seed);
+  order.passes = options->repeat;
   order.engine_options = engine_options(engine, *options, options_.engine_options);
   if (options->output_path != (folder / "actual.json").string()) order.output_path = options->output_path;
-  prepared.cost *= static_cast<double>(order.prompts.size()) * (1 + order.max_new_tokens);
+  prepared.cost *= static_cast<double>(order.prompts.size()) * (1 + order.max_new_tokens) * order.repeats;
   return prepared;
+}
+
+// --repeat, else N_REPEAT of ENV_VARS as in the ancestor's harness, else once.
+Result<int> CasePreparer::repeats_of(const std::map<std::string, std::string>& env_vars) const {
+  if (options_.repeat > 0) return options_.repeat;
+  const auto given = env_vars.find("N_REPEAT");
+  if (given == env_vars.end()) return 1;
+  int number = 0;
+  const std::string& text = given->second;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && stop == text.data() + text.size() && number >= 1 && number <= kMostRepeats) return number;
+  return invalid(fmt::format("ENV_VARS N_REPEAT '{}': a whole number from 1 to {} is expected", text, kMostRepeats));
 }
 
 Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std::string& id) const {

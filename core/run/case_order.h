@@ -36,6 +36,7 @@ class CasePreparer {
 
  private:
   Status take_env_vars(const TestCase& test, PreparedCase* prepared) const;
+  Result<int> repeats_of(const std::map<std::string, std::string>& env_vars) const;
   Result<discover::EngineOptions> resolve(const TestCase& test, const model::ArgRecord& given, bool needs_model,
                                           PreparedCase* prepared);
   Result<std::string> find_recorded(const TestCase& test, const std::string& id) const;

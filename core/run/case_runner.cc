@@ -14,6 +14,7 @@
 #include "core/run/judging.h"
 #include "core/run/process.h"
 #include "core/run/redirect.h"
+#include "core/run/repeats.h"
 
 namespace assay::run {
 namespace {
@@ -89,6 +90,9 @@ Result<CaseOrder> with_recorded_requests(CaseOrder order, std::vector<Quantity>*
 }  // namespace
 
 struct CaseRunner::Files {
+  explicit Files(fs::path where)
+      : folder(std::move(where)), actual(folder / "actual.json"), log(folder / "engine.log") {}
+
   fs::path folder;
   fs::path actual;
   fs::path log;
@@ -97,10 +101,21 @@ struct CaseRunner::Files {
 struct CaseRunner::Judged {
   CaseVerdict verdict;
   CaseSummary summary;
+  ResultSet results;
   std::optional<Provenance> provenance;
   bool actual_written = false;
   bool engine_failed = false;  // it refused, failed or broke: nothing was judged
 };
+
+// What a case and a repeat end with.
+void CaseRunner::add_end(const Judged& judged, const Files& files, Json* event) {
+  (*event)["verdict"] = to_json(judged.verdict);
+  (*event)["summary"] = to_json(judged.summary);
+  if (judged.engine_failed) (*event)["engine_failed"] = true;
+  if (judged.provenance) (*event)["provenance"] = Json::parse(to_json(*judged.provenance));
+  (*event)["actual"] = judged.actual_written ? files.actual.string() : "";
+  (*event)["log"] = files.log.string();
+}
 
 CaseRunner::CaseRunner(const WorkerPlan& plan, const plugin::Plugin& engine, const LoadedModel& model,
                        double load_seconds, plugin::PluginRegistry& registry, std::function<void(const Json&)> emit)
@@ -113,18 +128,53 @@ CaseRunner::CaseRunner(const WorkerPlan& plan, const plugin::Plugin& engine, con
       emit_(std::move(emit)) {}
 
 void CaseRunner::run(const CaseOrder& order) {
-  const Clock::time_point begin = Clock::now();
   Json started = make_event(event::kCaseStarted);
   started["case"] = order.id;
   started["name"] = order.name;
   emit_(started);
-  Files files;
-  files.folder = fs::path(plan_.output) / "cases" / order.id;
-  files.actual = files.folder / "actual.json";
-  files.log = files.folder / "engine.log";
+  if (order.repeats > 1) return run_repeats(order);
+  const Files files(folder_of_repeat(plan_.output, order.id, 1));
+  const Judged judged = run_once(order, files);
+  Json finished = make_event(event::kCaseFinished);
+  finished["case"] = order.id;
+  finished["name"] = order.name;
+  add_end(judged, files, &finished);
+  emit_(finished);
+}
+
+void CaseRunner::run_repeats(const CaseOrder& order) {
+  std::optional<ResultSet> first;                                          // of the earliest repeat that has results
+  for (int repeat = 1; repeat < order.first_repeat && !first; ++repeat) {  // run by workers that have died
+    Result<ResultSet> read = read_results(Files(folder_of_repeat(plan_.output, order.id, repeat)).actual);
+    if (read) first = *std::move(read);
+  }
+  for (int repeat = order.first_repeat; repeat <= order.repeats; ++repeat) {
+    Json event = make_event(event::kRepeatStarted);
+    event["case"] = order.id;
+    event["repeat"] = repeat;
+    emit_(event);
+    const Files files(folder_of_repeat(plan_.output, order.id, repeat));
+    Judged judged = run_once(order, files);
+    event = make_event(event::kRepeatFinished);
+    event["case"] = order.id;
+    event["repeat"] = repeat;
+    if (judged.actual_written) event["difference"] = first ? first_difference(*first, judged.results) : "";
+    add_end(judged, files, &event);
+    emit_(event);
+    if (judged.actual_written && !first) first = std::move(judged.results);
+  }
+  Json finished = make_event(event::kCaseFinished);
+  finished["case"] = order.id;
+  finished["name"] = order.name;
+  emit_(finished);
+}
+
+CaseRunner::Judged CaseRunner::run_once(const CaseOrder& order, const Files& files) {
+  const Clock::time_point begin = Clock::now();
   std::error_code code;
   fs::create_directories(files.folder, code);
   fs::remove(files.actual, code);  // a result of an earlier run must not be taken for this one's
+  reset_peak_memory();
   Judged judged;
   {
     const Redirect redirect(files.log);
@@ -145,33 +195,11 @@ void CaseRunner::run(const CaseOrder& order) {
   summary.peak_rss = proc_kilobytes("/proc/self/status", "VmHWM");
   summary.seconds = since(begin);
   note_difference(judged.verdict, &summary);
-  Json finished = make_event(event::kCaseFinished);
-  finished["case"] = order.id;
-  finished["name"] = order.name;
-  finished["verdict"] = to_json(judged.verdict);
-  finished["summary"] = to_json(summary);
-  if (judged.engine_failed) finished["engine_failed"] = true;
-  if (judged.provenance) finished["provenance"] = Json::parse(to_json(*judged.provenance));
-  finished["actual"] = judged.actual_written ? files.actual.string() : "";
-  finished["log"] = files.log.string();
-  emit_(finished);
+  return judged;
 }
 
-CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files& files) {
-  Judged judged;
-  std::vector<Quantity> quantities;
-  Result<CaseOrder> filled = with_recorded_requests(given, &quantities);
-  if (!filled) {
-    judged.verdict = {Verdict::kInvalid, filled.status().message(), "", {}};
-    return judged;
-  }
-  const CaseOrder& order = *filled;
-  judged.summary.requests = order.prompts.size();
-  const EngineInput input{.engine = &engine_,
-                          .backend = model_.backend(),
-                          .model = model_.model(),
-                          .model_config_json = model_.config_json(),
-                          .tokenizer_json = model_.tokenizer_json()};
+// One session, or several of which the last one's results count.
+Result<SessionResult> CaseRunner::run_passes(const CaseOrder& order, const EngineInput& input, Measured* measured) {
   const SessionListener listener{.finished =
                                      [this, &order](const std::string& id, size_t tokens, double seconds) {
                                        Json json = make_event(event::kRequestFinished);
@@ -190,7 +218,35 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
                                        json["message"] = failure.message;
                                        emit_(json);
                                      }};
-  Result<SessionResult> session = run_session(input, order, listener);
+  const int passes = passes_of(order);
+  for (int pass = 1;; ++pass) {
+    const Clock::time_point begin = Clock::now();
+    Result<SessionResult> session = run_session(input, order, listener);
+    if (!session) return session;
+    measured->throughput.push_back(throughput_of(*session, since(begin)));
+    measured->prefill_tokens = session->prefill_tokens;
+    measured->peak_bytes = proc_kilobytes("/proc/self/status", "VmHWM");
+    if (pass >= passes || !session->failed.empty()) return session;
+  }
+}
+
+CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files& files) {
+  Judged judged;
+  std::vector<Quantity> quantities;
+  Result<CaseOrder> filled = with_recorded_requests(given, &quantities);
+  if (!filled) {
+    judged.verdict = {Verdict::kInvalid, filled.status().message(), "", {}};
+    return judged;
+  }
+  const CaseOrder& order = *filled;
+  judged.summary.requests = order.prompts.size();
+  const EngineInput input{.engine = &engine_,
+                          .backend = model_.backend(),
+                          .model = model_.model(),
+                          .model_config_json = model_.config_json(),
+                          .tokenizer_json = model_.tokenizer_json()};
+  Measured measured;
+  Result<SessionResult> session = run_passes(order, input, &measured);
   if (!session) {
     judged.verdict = {verdict_of_engine(session.status().code()), session.status().message(), "", {}};
     judged.engine_failed = true;
@@ -204,11 +260,12 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   judged.summary.tpot_median = tpot_median(session->records);
   judged.summary.first_token_seconds = session->first_token_seconds;
   judged.provenance = maker_.provenance(order.prompts.size(), session->batch);
-  ResultSet actual;
+  ResultSet& actual = judged.results;
   actual.requests = std::move(session->records);
   actual.quantities = std::move(quantities);
   actual.path = files.actual.string();
   actual.form = GoldenForm::kStatic;
+  if (order.recorded.empty()) add_quantities(order, measured, &actual);
   const Status written = write_results(actual.path, actual);
   judged.actual_written = written.ok();
   if (!written.ok()) {

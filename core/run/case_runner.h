@@ -8,6 +8,7 @@
 #include "core/run/engine_session.h"
 #include "core/run/loaded_model.h"
 #include "core/run/maker.h"
+#include "core/run/quantities.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -18,13 +19,18 @@ class CaseRunner {
   CaseRunner(const WorkerPlan& plan, const plugin::Plugin& engine, const LoadedModel& model, double load_seconds,
              plugin::PluginRegistry& registry, std::function<void(const nlohmann::ordered_json&)> emit);
 
-  // Emits case_started, request events and case_finished. Never fails: what goes wrong is the verdict.
+  // Emits case_started, request events and case_finished; for a case that is run more than once, repeat_started and
+  // repeat_finished around each. Never fails: what goes wrong is the verdict.
   void run(const CaseOrder& order);
 
  private:
   struct Files;
   struct Judged;
+  static void add_end(const Judged& judged, const Files& files, nlohmann::ordered_json* event);
+  void run_repeats(const CaseOrder& order);
+  Judged run_once(const CaseOrder& order, const Files& files);
   Judged run_and_judge(const CaseOrder& order, const Files& files);
+  Result<SessionResult> run_passes(const CaseOrder& order, const EngineInput& input, Measured* measured);
   void explain(const CaseOrder& order, Judged* judged);
 
   const WorkerPlan& plan_;

@@ -89,6 +89,31 @@ Json to_json(const CaseSummary& summary) {
   return json;
 }
 
+Json to_json(const Repeat& repeat) {
+  return {{"verdict", to_string(repeat.verdict)},
+          {"reason", repeat.reason},
+          {"seconds", repeat.seconds},
+          {"identical_to_first", repeat.identical_to_first},
+          {"difference", repeat.difference},
+          {"actual", repeat.actual}};
+}
+
+Result<Repeat> parse_repeat(const Json& json) {
+  try {
+    const std::string name = json.value("verdict", "");
+    const std::optional<Verdict> verdict = parse_verdict(name);
+    if (!verdict) return invalid(fmt::format("repeat of an event: unknown verdict \"{}\"", name));
+    return Repeat{.verdict = *verdict,
+                  .reason = json.value("reason", ""),
+                  .seconds = json.value("seconds", 0.0),
+                  .identical_to_first = json.value("identical_to_first", false),
+                  .difference = json.value("difference", ""),
+                  .actual = json.value("actual", "")};
+  } catch (const Json::exception& failure) {
+    return invalid(std::string("repeat of an event: ") + failure.what());
+  }
+}
+
 Result<CaseVerdict> parse_case_verdict(const Json& json) { return compare::parse_verdict_json(json.dump()); }
 
 Result<CaseSummary> parse_case_summary(const Json& json) {

@@ -15,7 +15,10 @@
 //   request_failed   request code message
 //   judging_started                          (all requests are over)
 //   digest_started                           (of weights: takes as long as reading them)
-//   case_finished    verdict {...} summary {...} provenance {...} actual log engine_failed
+//   repeat_started   repeat                  (from 1; only of cases that are run more than once)
+//   repeat_finished  repeat verdict {...} summary {...} provenance {...} actual log difference
+//   case_finished    verdict {...} summary {...} provenance {...} actual log engine_failed repeats [{...}]
+//                    (in the worker's own file, of a case that is run more than once, without all of these)
 //   worker_finished  cases
 //   worker_crashed   group death case request restarts
 //   note             message
@@ -45,6 +48,8 @@ inline constexpr std::string_view kRequestFinished = "request_finished";
 inline constexpr std::string_view kRequestFailed = "request_failed";
 inline constexpr std::string_view kJudgingStarted = "judging_started";
 inline constexpr std::string_view kDigestStarted = "digest_started";
+inline constexpr std::string_view kRepeatStarted = "repeat_started";
+inline constexpr std::string_view kRepeatFinished = "repeat_finished";
 inline constexpr std::string_view kCaseFinished = "case_finished";
 inline constexpr std::string_view kWorkerFinished = "worker_finished";
 inline constexpr std::string_view kWorkerCrashed = "worker_crashed";
@@ -64,9 +69,11 @@ Result<nlohmann::ordered_json> parse_line(std::string_view line);
 // Infinite and undefined numbers of a verdict become the largest double.
 nlohmann::ordered_json to_json(const CaseVerdict& verdict);
 nlohmann::ordered_json to_json(const CaseSummary& summary);
+nlohmann::ordered_json to_json(const Repeat& repeat);
 
 // Inverse; missing members keep their defaults, a wrong type or an unknown verdict is kInvalid.
 Result<CaseVerdict> parse_case_verdict(const nlohmann::ordered_json& json);
 Result<CaseSummary> parse_case_summary(const nlohmann::ordered_json& json);
+Result<Repeat> parse_repeat(const nlohmann::ordered_json& json);
 
 }  // namespace assay::run

@@ -24,7 +24,10 @@ namespace fs = std::filesystem;
 std::string present_path(const std::string& written, const fs::path& folder, const std::string& id) {
   std::error_code code;
   if (written.empty() || fs::exists(written, code)) return written;
-  const fs::path moved = folder / "cases" / id / fs::path(written).filename();
+  const std::string own = "/cases/" + id + "/";  // what follows may lie in the folder of a repeat
+  const size_t place = written.rfind(own);
+  if (place == std::string::npos) return "";
+  const fs::path moved = folder / "cases" / id / written.substr(place + own.size());
   return fs::exists(moved, code) ? moved.string() : "";
 }
 
@@ -163,6 +166,12 @@ class Reader {
     }
     outcome.actual = present_path(json.value("actual", ""), folder_, states_[index].id);
     outcome.log = present_path(json.value("log", ""), folder_, states_[index].id);
+    for (const Json& entry : json.value("repeats", Json::array())) {
+      Result<Repeat> repeat = parse_repeat(entry);
+      if (!repeat) return repeat.status();
+      repeat->actual = present_path(repeat->actual, folder_, states_[index].id);
+      outcome.repeats.push_back(*std::move(repeat));
+    }
     states_[index].finished = true;
     return {};
   }

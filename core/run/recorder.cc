@@ -2,16 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/run/events.h"
+#include "core/run/repeats.h"
 
 namespace assay::run {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+constexpr int kMostDeaths = 2;  // of the workers of one case: its further repeats are not worth another load
+
+}  // namespace
+
 Recorder::Recorder(Plan& plan, Journal& journal, RunObserver& observer)
-    : plan_(plan), journal_(journal), observer_(observer), done_(plan.cases.size(), false) {}
+    : plan_(plan), journal_(journal), observer_(observer), done_(plan.cases.size(), false), ended_(plan.cases.size()) {}
 
 void Recorder::append(const std::string& line) {
   if (Status written = journal_.append(line); !written.ok() && journal_status_.ok()) journal_status_ = written;
@@ -44,41 +52,128 @@ Json Recorder::note_line(const std::string& line) {
   return *std::move(event);
 }
 
-void Recorder::finish(size_t index, const Json& event) {
-  if (done_[index]) return;
-  CaseOutcome& outcome = plan_.cases[index].outcome;
+Recorder::Ended Recorder::read(size_t index, const Json& event) const {
   Result<CaseVerdict> verdict = parse_case_verdict(event.value("verdict", Json()));
-  if (!verdict) return finish(index, CaseVerdict{Verdict::kInfra, verdict.status().message(), "", {}});
-  outcome.verdict = *std::move(verdict);
+  if (!verdict) return ended_by_runner(index, {Verdict::kInfra, verdict.status().message(), "", {}}, "");
+  Ended ended;
+  ended.verdict = *std::move(verdict);
+  ended.summary = plan_.cases[index].outcome.summary;
   if (Result<CaseSummary> summary = parse_case_summary(event.value("summary", Json::object())); summary.ok()) {
-    outcome.summary = *std::move(summary);
+    ended.summary = *std::move(summary);
   }
   if (const auto made = event.find("provenance"); made != event.end()) {
-    if (Result<Provenance> provenance = parse_provenance(made->dump())) outcome.provenance = *std::move(provenance);
+    if (Result<Provenance> provenance = parse_provenance(made->dump())) ended.provenance = *std::move(provenance);
   }
-  outcome.actual = event.value("actual", "");
-  outcome.log = event.value("log", "");
-  complete(index, event.value("engine_failed", false), event);
+  ended.actual = event.value("actual", "");
+  ended.log = event.value("log", "");
+  ended.difference = event.value("difference", "");
+  ended.engine_failed = event.value("engine_failed", false);
+  return ended;
+}
+
+Recorder::Ended Recorder::ended_by_runner(size_t index, CaseVerdict verdict, const std::string& log) const {
+  Ended ended;
+  ended.engine_failed = verdict.verdict == Verdict::kCrashed;
+  ended.verdict = std::move(verdict);
+  ended.summary = plan_.cases[index].outcome.summary;
+  ended.log = log;
+  return ended;
+}
+
+Json Recorder::case_event(std::string_view name, size_t index) const {
+  Json event = make_event(name);
+  event["case"] = plan_.cases[index].order.id;
+  event["name"] = plan_.cases[index].outcome.name;
+  return event;
+}
+
+void Recorder::finish(size_t index, const Json& event) {
+  if (done_[index]) return;
+  if (ended_[index].empty()) return complete(index, read(index, event), event);
+  if (event.contains("verdict")) ended_[index].push_back(read(index, event));  // the load for a later repeat failed
+  complete_repeated(index, event);
 }
 
 void Recorder::finish(size_t index, CaseVerdict verdict, const std::string& log) {
   if (done_[index]) return;
-  CaseOutcome& outcome = plan_.cases[index].outcome;
-  outcome.verdict = std::move(verdict);
-  outcome.log = log;
-  Json event = make_event(event::kCaseFinished);
-  event["case"] = plan_.cases[index].order.id;
-  event["name"] = outcome.name;
-  event["summary"] = to_json(outcome.summary);
-  event["actual"] = outcome.actual;
-  event["log"] = outcome.log;
-  const bool crashed = outcome.verdict.verdict == Verdict::kCrashed;
-  complete(index, crashed, std::move(event));
+  Ended ended = ended_by_runner(index, std::move(verdict), log);
+  if (ended_[index].empty()) return complete(index, std::move(ended), case_event(event::kCaseFinished, index));
+  ended_[index].push_back(std::move(ended));
+  complete_repeated(index, case_event(event::kCaseFinished, index));
 }
 
-void Recorder::complete(size_t index, bool engine_failed, Json event) {
+void Recorder::finish_repeat(size_t index, const Json& event) {
+  if (!done_[index]) ended_[index].push_back(read(index, event));
+}
+
+bool Recorder::died(size_t index, CaseVerdict verdict, const std::string& log) {
+  const size_t planned = static_cast<size_t>(plan_.cases[index].order.repeats);
+  if (planned <= 1) {
+    finish(index, std::move(verdict), log);
+    return false;
+  }
+  if (ended_[index].size() >= planned) {  // all had ended, the word of it got lost
+    complete_repeated(index, case_event(event::kCaseFinished, index));
+    return false;
+  }
+  Json event = case_event(event::kRepeatFinished, index);
+  event["repeat"] = next_repeat(index);
+  event["verdict"] = to_json(verdict);
+  event["log"] = log;
+  append(to_line(event));
+  std::vector<Ended>& ended = ended_[index];
+  ended.push_back(ended_by_runner(index, std::move(verdict), log));
+  const auto deaths = std::count_if(ended.begin(), ended.end(),
+                                    [](const Ended& one) { return one.verdict.verdict == Verdict::kCrashed; });
+  if (ended.size() < planned && deaths < kMostDeaths) return true;
+  complete_repeated(index, case_event(event::kCaseFinished, index));
+  return false;
+}
+
+// One end out of those of all repeats: verdict and log of the repeat that explains it, results of the first.
+Recorder::Ended Recorder::combined(size_t index) {
+  std::vector<RepeatVerdict> verdicts;
+  double seconds = 0;
+  CaseOutcome& outcome = plan_.cases[index].outcome;
+  for (const Ended& one : ended_[index]) {
+    verdicts.push_back({.verdict = one.verdict, .has_results = !one.actual.empty(), .difference = one.difference});
+    outcome.repeats.push_back({.verdict = one.verdict.verdict,
+                               .reason = one.verdict.reason,
+                               .seconds = one.summary.seconds,
+                               .identical_to_first = !one.actual.empty() && one.difference.empty(),
+                               .difference = one.difference,
+                               .actual = one.actual});
+    seconds += one.summary.seconds;
+  }
+  CombinedVerdict all = combine_repeats(verdicts, static_cast<size_t>(plan_.cases[index].order.repeats));
+  Ended ended = ended_[index][all.shown];
+  ended.verdict = std::move(all.verdict);
+  ended.summary.seconds = seconds;
+  const auto first =
+      std::find_if(ended_[index].begin(), ended_[index].end(), [](const Ended& one) { return !one.actual.empty(); });
+  if (first != ended_[index].end()) {
+    ended.actual = first->actual;
+    ended.provenance = first->provenance;
+  }
+  return ended;
+}
+
+void Recorder::complete_repeated(size_t index, Json event) {
+  Ended ended = combined(index);
+  event["repeats"] = Json::array();
+  for (const Repeat& repeat : plan_.cases[index].outcome.repeats) event["repeats"].push_back(to_json(repeat));
+  ended_[index].clear();
+  complete(index, std::move(ended), std::move(event));
+}
+
+void Recorder::complete(size_t index, Ended ended, Json event) {
   const PlannedCase& planned = plan_.cases[index];
   CaseOutcome& outcome = plan_.cases[index].outcome;
+  outcome.verdict = std::move(ended.verdict);
+  outcome.summary = std::move(ended.summary);
+  outcome.provenance = std::move(ended.provenance);
+  outcome.actual = std::move(ended.actual);
+  outcome.log = std::move(ended.log);
   const bool broken =
       planned.settled && outcome.verdict.verdict == Verdict::kInvalid;  // no waiver excuses a bad config
   if (!broken) {
@@ -86,10 +181,14 @@ void Recorder::complete(size_t index, bool engine_failed, Json event) {
                        {.today = plan_.today,
                         .platform = outcome.summary.platform,
                         .environment = plan_.environment,
-                        .engine_failed = engine_failed},
+                        .engine_failed = ended.engine_failed},
                        &outcome.verdict);
   }
   event["verdict"] = to_json(outcome.verdict);
+  event["summary"] = to_json(outcome.summary);
+  if (outcome.provenance) event["provenance"] = Json::parse(to_json(*outcome.provenance));
+  event["actual"] = outcome.actual;
+  event["log"] = outcome.log;
   append(to_line(event));
   done_[index] = true;
   if (Status synced = journal_.sync_soon(); !synced.ok() && journal_status_.ok()) journal_status_ = synced;

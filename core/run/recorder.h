@@ -2,7 +2,9 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/run/journal.h"
@@ -30,6 +32,15 @@ class Recorder {
   void finish(size_t index, const nlohmann::ordered_json& event);
   void finish(size_t index, CaseVerdict verdict, const std::string& log = "");
 
+  // The end of one repeat, told by its worker.
+  void finish_repeat(size_t index, const nlohmann::ordered_json& event);
+
+  // The worker died of a running case. True: the case is to go on with next_repeat(); false: it has its verdict.
+  bool died(size_t index, CaseVerdict verdict, const std::string& log);
+
+  // The repeat to run next, from 1.
+  int next_repeat(size_t index) const { return static_cast<int>(ended_[index].size()) + 1; }
+
   bool finished(size_t index) const { return done_[index]; }
 
   // First failure of the journal (disk full ...); the run goes on, and says so at its end.
@@ -39,12 +50,28 @@ class Recorder {
 
  private:
   void append(const std::string& line);
-  void complete(size_t index, bool engine_failed, nlohmann::ordered_json event);
+  // What a case, or a repeat of it, came to.
+  struct Ended {
+    CaseVerdict verdict = {};
+    CaseSummary summary = {};
+    std::optional<Provenance> provenance = {};
+    std::string actual = {};
+    std::string log = {};
+    std::string difference = {};  // from the first repeat
+    bool engine_failed = false;
+  };
+  Ended read(size_t index, const nlohmann::ordered_json& event) const;
+  Ended ended_by_runner(size_t index, CaseVerdict verdict, const std::string& log) const;
+  nlohmann::ordered_json case_event(std::string_view name, size_t index) const;
+  Ended combined(size_t index);
+  void complete(size_t index, Ended ended, nlohmann::ordered_json event);
+  void complete_repeated(size_t index, nlohmann::ordered_json event);
 
   Plan& plan_;
   Journal& journal_;
   RunObserver& observer_;
   std::vector<bool> done_;
+  std::vector<std::vector<Ended>> ended_;  // (cases) repeats so far, of cases that are run more than once
   Status journal_status_;
   uint64_t loads_ = 0;
 };

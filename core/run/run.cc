@@ -14,6 +14,7 @@
 #include "core/run/journal.h"
 #include "core/run/plan.h"
 #include "core/run/recorder.h"
+#include "core/run/repeats.h"
 #include "core/run/supervisor.h"
 
 namespace assay::run {
@@ -36,10 +37,15 @@ Json header(const RunOptions& options, const RunInfo& info) {
   json["schema"] = kEventSchema;
   json["run_id"] = info.run_id;
   json["command"] = options.command;
-  json["options"] = {{"variables", options.variables}, {"engine", options.engine},
-                     {"backend", options.backend},     {"backend_options", options.backend_options},
-                     {"filter", options.filter},       {"jobs", options.jobs},
-                     {"strict", options.strict},       {"allow_scripts", options.allow_scripts}};
+  json["options"] = {{"variables", options.variables},
+                     {"engine", options.engine},
+                     {"backend", options.backend},
+                     {"backend_options", options.backend_options},
+                     {"filter", options.filter},
+                     {"jobs", options.jobs},
+                     {"repeat", options.repeat},
+                     {"strict", options.strict},
+                     {"allow_scripts", options.allow_scripts}};
   json["environment"] = options.environment_name;
   json["platform"] = options.platform;
   json["cases"] = info.cases;
@@ -110,7 +116,11 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
     if (plan->cases[i].settled) recorder.finish(i, CaseVerdict(plan->cases[i].outcome.verdict));
   }
   for (const PlannedCase& planned : plan->cases) {  // a result of an earlier run must not be taken for this one's
-    std::filesystem::remove(options.output / "cases" / planned.order.id / "actual.json", code);
+    const std::filesystem::path folder = folder_of_repeat(options.output, planned.order.id, 1);
+    std::filesystem::remove(folder / "actual.json", code);
+    for (int repeat = 2;; ++repeat) {
+      if (std::filesystem::remove_all(folder_of_repeat(options.output, planned.order.id, repeat), code) == 0) break;
+    }
   }
   Supervisor supervisor(options, *plan, recorder);
   supervisor.run();

@@ -5,6 +5,7 @@
 //   OUTPUT/workers/wNNN.events.jsonl what it reported; wNNN.log: its output outside of cases
 //   OUTPUT/cases/<case>/actual.json  results, in the schema of golden files
 //   OUTPUT/cases/<case>/engine.log   output of engine and backend while the case ran
+//   OUTPUT/cases/<case>/repeat_2/... both, of the second repeat, and so on
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,8 @@
 #include "core/plugin/search_path.h"
 
 namespace assay::run {
+
+inline constexpr int kMostRepeats = 1000;  // of one case
 
 struct RunOptions {
   std::vector<TestCase> cases;                   // as discovered; broken ones too: they get INVALID
@@ -50,6 +53,8 @@ struct RunOptions {
   std::chrono::milliseconds load_timeout{600'000};  // start of a worker to the end of its load
   std::chrono::milliseconds kill_grace{2'000};      // between SIGTERM and SIGKILL
   uint64_t memory_limit = 0;         // bytes of anonymous resident memory a worker; 0: 9/10 of the machine's
+  int repeat = 0;                    // --repeat: how often each case is run; 0: once, or ENV_VARS.N_REPEAT
+  bool record_quantities = false;    // throughput, memory and prefill counts in actual.json, whatever METRICS says
   bool digest_weights = false;       // provenance gets the sha256 of weights and tokenizer, whatever the verdict
   std::string today;                 // UTC, "2026-11-29", for waivers; empty: that of the clock
   std::string assay_version;         // for provenance; empty: not known
@@ -69,7 +74,7 @@ struct CaseSummary {
   uint64_t prompt_tokens = 0;
   uint64_t generated_tokens = 0;
   uint64_t weight_bytes = 0;
-  uint64_t peak_rss = 0;           // bytes, of the worker so far
+  uint64_t peak_rss = 0;           // bytes, of the worker while the case ran
   double prefill_rate = 0;         // tokens / second
   double decode_rate = 0;          // tokens / second, over all requests
   double tpot_median = 0;          // seconds / token: median over all requests, the first token of each dropped
@@ -80,6 +85,16 @@ struct CaseSummary {
   bool has_difference = false;
 };
 
+// One of several runs of a case.
+struct Repeat {
+  Verdict verdict = Verdict::kNotComparable;
+  std::string reason = {};
+  double seconds = 0;
+  bool identical_to_first = false;  // to the results of the earliest repeat that has any, bit by bit
+  std::string difference = {};      // the first value that is not; empty also where there are no results
+  std::string actual = {};          // path; empty: no results
+};
+
 struct CaseOutcome {
   std::string name;
   std::string path;   // of the case folder
@@ -88,7 +103,8 @@ struct CaseOutcome {
   CaseVerdict verdict;
   CaseSummary summary;
   std::optional<Provenance> provenance;  // what made its results; absent where none were made
-  std::string actual;                    // path of actual.json; empty: none written
+  std::vector<Repeat> repeats;           // in order; empty: the case was to run once
+  std::string actual;                    // path of actual.json, of the first repeat that has one; empty: none written
   std::string log;                       // path of engine.log; empty: none
   std::string reproduce;                 // one command that runs this case alone
 };

@@ -2,112 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "assay/golden.h"
-#include "core/discover/discover.h"
-#include "core/golden/digest.h"
-#include "core/run/event_file.h"
-#include "core/run/events.h"
-#include "core/run/run.h"
+#include "core/run/run_fixture.h"
 
 namespace assay::run {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using Json = nlohmann::ordered_json;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::MatchesRegex;
-
-const fs::path kBuild = ASSAY_BINARY_DIR;
-
-class Silent : public RunObserver {
- public:
-  void run_started(const RunInfo& info) override { started = info; }
-  void case_started(const std::string&, const std::string&) override {}
-  void case_finished(const CaseOutcome& outcome) override { order.push_back(outcome.name); }
-  void note(const std::string&, const std::string&) override {}
-  void run_finished(const RunSummary&) override { ++finished; }
-
-  RunInfo started;
-  std::vector<std::string> order;
-  int finished = 0;
-};
-
-class Run : public ::testing::Test {
- protected:
-  void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) /
-           (std::string("assay_run_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(dir_);
-    fs::create_directories(dir_ / "cases");
-    options_.output = dir_ / "out";
-    options_.worker = kBuild / "bin/assay-worker";
-    options_.plugins.install_dir = kBuild / "lib/assay/plugins";
-    options_.plugins.plugin_path = {kBuild / "tests/plugins"};
-    options_.platform = "here";
-    options_.case_timeout = 30s;
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  // A case of the test engine; `more` is added to its config.
-  fs::path add_case(const std::string& name, const std::vector<std::string>& prompts, const std::string& more = "",
-                    const std::string& assay = "  engine: misbehaving\n") {
-    fs::path folder = dir_ / "cases" / name;
-    fs::create_directories(folder);
-    std::ofstream lines(folder / "prompts.jsonl");
-    for (const std::string& prompt : prompts) lines << Json{{"text", prompt}} << "\n";
-    std::ofstream(folder / "model_config.yaml")
-        << "MODE: inference\nTEST_TYPE: frozen-start\nMODEL_ARGS:\n  --load: nowhere\n  --tokenizer-type: "
-           "NullTokenizer\n"
-        << "  --vocab-size: 100\n  --output-path: ${INFERENCE_OUTPUT_PATH}\n  --prompt-file: "
-        << (folder / "prompts.jsonl").string() << "\n"
-        << more << (more.find("METRICS") == std::string::npos ? "METRICS: [generated_text]\n" : "") << "ASSAY:\n"
-        << assay;
-    return folder;
-  }
-  static void add_golden(const fs::path& folder, const std::string& prompt, const std::string& text) {
-    std::ofstream(folder / "golden_values_dev_here.json")
-        << Json{{"0", {{"input_prompt", prompt}, {"generated_text", text}}}};
-  }
-
-  void run() {
-    Result<std::vector<TestCase>> cases = discover::discover({(dir_ / "cases").string()});
-    ASSERT_TRUE(cases.ok()) << cases.status().message();
-    options_.cases = *std::move(cases);
-    observer_ = Silent();
-    result_ = run::run(options_, observer_);
-    EXPECT_EQ(observer_.finished, result_->ok() ? 1 : 0);
-  }
-  const RunSummary& summary() const { return **result_; }
-  const CaseOutcome& outcome(const std::string& name) const {
-    for (const CaseOutcome& one : summary().outcomes) {
-      if (one.name == name) return one;
-    }
-    static const CaseOutcome none;
-    ADD_FAILURE() << "no outcome of " << name;
-    return none;
-  }
-  std::string verdict(const std::string& name) const { return std::string(to_string(outcome(name).verdict.verdict)); }
-  std::string reason(const std::string& name) const { return outcome(name).verdict.reason; }
-  size_t events(std::string_view name) const {
-    size_t count = 0;
-    const Result<std::vector<std::string>> lines = read_event_lines(options_.output / "results.jsonl");
-    for (const std::string& line : *lines) count += (*parse_line(line))["event"] == name ? 1 : 0;
-    return count;
-  }
-
-  fs::path dir_;
-  RunOptions options_;
-  Silent observer_;
-  std::optional<Result<RunSummary>> result_;
-};
 
 TEST_F(Run, CaseThatEqualsItsGoldenIsIdentical) {
   add_golden(add_case("same", {"ok hallo"}), "ok hallo", "hallo");
@@ -120,54 +24,6 @@ TEST_F(Run, CaseThatEqualsItsGoldenIsIdentical) {
   EXPECT_THAT(outcome("same").verdict.golden, HasSubstr("golden_values_dev_here.json"));
   EXPECT_EQ(outcome("same").summary.engine, "misbehaving");
   EXPECT_THAT(outcome("other").reproduce, AllOf(HasSubstr("assay run "), HasSubstr("--platform here")));
-}
-
-TEST_F(Run, ProvenanceOfTheResultsIsInOutcomeAndJournal) {
-  add_golden(add_case("same", {"ok hallo"}), "ok hallo", "hallo");
-  options_.assay_version = "1.2.3";
-  run();
-  const std::optional<Provenance>& made = outcome("same").provenance;
-  ASSERT_TRUE(made.has_value());
-  EXPECT_EQ(made->run_id, summary().run_id);
-  EXPECT_EQ(made->assay_version, "1.2.3");
-  EXPECT_EQ(made->engine, "misbehaving");
-  EXPECT_EQ(made->engine_version, "1");
-  EXPECT_EQ(made->engine_build, *digest_of_file((kBuild / "tests/plugins/engine_misbehaving.so").string()));
-  EXPECT_EQ(made->platform, "here");
-  EXPECT_EQ(made->schedule, "1 request, batch 1");
-  EXPECT_THAT(made->recorded_at, MatchesRegex("20[0-9-]+T[0-9:]+Z"));
-  EXPECT_THAT(made->backend + made->device + made->dtype + made->weights_sha256, IsEmpty());
-  const Result<std::vector<std::string>> lines = read_event_lines(options_.output / "results.jsonl");
-  std::string written;
-  for (const std::string& line : *lines) {
-    const Json event = *parse_line(line);
-    if (event["event"] == event::kCaseFinished) written = event["provenance"].dump();
-  }
-  EXPECT_EQ(written, to_json(*made));
-}
-
-TEST_F(Run, FailureSaysWhatChangedSinceTheGoldenAndAPassDoesNot) {
-  for (const char* name : {"same", "other"}) {
-    const fs::path folder = add_case(name, {"ok hallo"});
-    const std::string text = name == std::string("same") ? "hallo" : "holla";
-    std::ofstream(folder / "golden_values_dev_here.json")
-        << Json{{"assay", {{"provenance", {{"engine", "older"}, {"platform", "here"}, {"device", "unknown here"}}}}},
-                {"0", {{"input_prompt", "ok hallo"}, {"generated_text", text}}}};
-  }
-  run();
-  EXPECT_EQ(verdict("other"), "DIVERGED");
-  EXPECT_THAT(reason("other"), EndsWith("; environment changed: engine"));
-  EXPECT_THAT(outcome("other").verdict.environment, ElementsAre("engine: golden older, result misbehaving"));
-  EXPECT_EQ(verdict("same"), "IDENTICAL");
-  EXPECT_THAT(outcome("same").verdict.environment, IsEmpty());
-}
-
-TEST_F(Run, ReplayedResultsDoNotClaimTheReplayEngineAsTheirMaker) {
-  add_golden(add_case("one", {"ok hallo"}), "ok hallo", "hallo");
-  options_.engine = "replay";
-  run();
-  ASSERT_TRUE(outcome("one").provenance.has_value());
-  EXPECT_THAT(outcome("one").provenance->engine, IsEmpty());
 }
 
 TEST_F(Run, JournalBeginsWithTheSchemaAndEndsWithTheCounts) {
@@ -429,60 +285,6 @@ TEST_F(Run, MemoryLimitOfTheCaseCounts) {
   run();
   EXPECT_EQ(verdict("greedy"), "CRASHED");
   EXPECT_THAT(reason("greedy"), HasSubstr("the limit is 0.3"));
-}
-
-constexpr const char* kWaiver =
-    "  engine: misbehaving\n  waivers:\n    - {reason: known, owner: kim, issue: '#1', expires: 2026-12-31, verdicts: "
-    "[DIVERGED, CRASHED]}\n";
-
-TEST_F(Run, WaiverCoversDifferencesAndCrashesAndTheJournalHasTheFinalVerdict) {
-  options_.today = "2026-12-31";
-  add_golden(add_case("differs", {"ok hallo"}, "", kWaiver), "ok hallo", "holla");
-  add_case("dies", {"segv"}, "", kWaiver);
-  add_golden(add_case("fails", {"fail x"}, "", kWaiver), "fail x", "x");
-  run();
-  EXPECT_EQ(verdict("differs"), "WAIVED");
-  EXPECT_EQ(verdict("dies"), "WAIVED");
-  EXPECT_EQ(outcome("dies").verdict.judged, Verdict::kCrashed);
-  EXPECT_EQ(verdict("fails"), "INVALID");
-  EXPECT_THAT(outcome("fails").verdict.declared, HasSubstr("covers DIVERGED, CRASHED only"));
-  const Result<std::vector<std::string>> lines = read_event_lines(options_.output / "results.jsonl");
-  size_t finished = 0;
-  for (const std::string& line : *lines) {
-    const Json event = *parse_line(line);
-    if (event["event"] != event::kCaseFinished) continue;
-    ++finished;
-    EXPECT_EQ(event["verdict"]["verdict"], verdict(event["name"].get<std::string>()));
-  }
-  EXPECT_EQ(finished, 3u);
-}
-
-TEST_F(Run, ExpiredWaiverFailsAndABrokenConfigIsNeverWaived) {
-  options_.today = "2027-01-01";
-  add_golden(add_case("differs", {"ok hallo"}, "", kWaiver), "ok hallo", "holla");
-  add_case("broken", {"ok a"}, "  --num-layer: 4\n",
-           "  engine: misbehaving\n  waivers:\n    - {reason: a, owner: b, issue: c, expires: 2030-01-01, verdicts: "
-           "INVALID}\n");
-  add_case("bad_waiver", {"ok a"}, "", "  engine: misbehaving\n  waivers:\n    - {reason: a}\n");
-  run();
-  EXPECT_EQ(verdict("differs"), "DIVERGED");
-  EXPECT_THAT(outcome("differs").verdict.declared, HasSubstr("expired on 2026-12-31"));
-  EXPECT_EQ(verdict("broken"), "INVALID");
-  EXPECT_EQ(verdict("bad_waiver"), "INVALID");
-  EXPECT_THAT(reason("bad_waiver"), HasSubstr("ASSAY.waivers[0]: owner is missing"));
-}
-
-TEST_F(Run, XpassOfTestEvaluationAllowsTheEngineToFailAlone) {
-  const std::string xpass = "TEST_EVALUATION: xpass\n";
-  add_case("dies", {"segv"}, xpass);
-  add_case("fails", {"fail x"}, xpass);
-  add_golden(add_case("passes", {"ok hallo"}, xpass), "ok hallo", "hallo");
-  add_golden(add_case("differs", {"ok hallo"}, xpass), "ok hallo", "holla");
-  run();
-  EXPECT_EQ(verdict("dies"), "XFAIL");
-  EXPECT_EQ(verdict("fails"), "XFAIL");
-  EXPECT_EQ(verdict("passes"), "IDENTICAL");
-  EXPECT_EQ(verdict("differs"), "DIVERGED");
 }
 
 TEST_F(Run, MissingWorkerFailsTheRun) {

@@ -9,6 +9,7 @@
 
 #include "core/run/events.h"
 #include "core/run/log_tail.h"
+#include "core/run/repeats.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -70,7 +71,10 @@ void Supervisor::start(Work work) {
   const std::filesystem::path base = options_.output / "workers" / id;
   WorkerPlan plan = group.head;
   plan.worker = id;
-  for (const size_t index : work.cases) plan.cases.push_back(plan_.cases[index].order);
+  for (const size_t index : work.cases) {
+    plan.cases.push_back(plan_.cases[index].order);
+    plan.cases.back().first_repeat = recorder_.next_repeat(index);
+  }
   const std::string plan_file = base.string() + ".plan.json";
   const std::string event_file = base.string() + ".events.jsonl";
   const std::string log = base.string() + ".log";
@@ -126,11 +130,15 @@ void Supervisor::handle(Active& active, const std::string& line) {
     active.deadline = std::max(active.deadline, Clock::now() + options_.load_timeout);
     return;
   }
-  if (name != event::kCaseStarted && name != event::kCaseFinished) return;
+  if (name != event::kCaseStarted && name != event::kCaseFinished && name != event::kRepeatStarted &&
+      name != event::kRepeatFinished) {
+    return;
+  }
   const auto found = by_id_.find(event.value("case", ""));
   if (found == by_id_.end()) return;
   const size_t index = found->second;
-  if (name == event::kCaseStarted) {
+  if (name == event::kRepeatFinished) return recorder_.finish_repeat(index, event);
+  if (name != event::kCaseFinished) {
     active.running = index;
     active.judging = false;
     active.last_request.clear();
@@ -208,10 +216,10 @@ void Supervisor::conclude(Active& active, const Exit& exit) {
     const std::string last = active.judging                ? "all requests were over, its results were being judged"
                              : active.last_request.empty() ? "no request had finished"
                                                            : "last finished request: " + active.last_request;
-    recorder_.finish(*active.running,
-                     CaseVerdict{Verdict::kCrashed, fmt::format("{}; {}{}", death, last, tail), "", {}},
-                     log_of_case(*active.running));
-    std::erase(rest.cases, *active.running);
+    const bool again = recorder_.died(
+        *active.running, CaseVerdict{Verdict::kCrashed, fmt::format("{}; {}{}", death, last, tail), "", {}},
+        log_of_case(*active.running));
+    if (!again) std::erase(rest.cases, *active.running);
     rest.failed_loads = rest.idle_deaths = 0;
   } else if (!active.loaded) {
     ++rest.failed_loads;
@@ -235,7 +243,8 @@ void Supervisor::give_up(const std::deque<size_t>& cases, Verdict verdict, const
 }
 
 std::string Supervisor::log_of_case(size_t index) const {
-  const std::filesystem::path log = options_.output / "cases" / plan_.cases[index].order.id / "engine.log";
+  const std::filesystem::path log =
+      folder_of_repeat(options_.output, plan_.cases[index].order.id, recorder_.next_repeat(index)) / "engine.log";
   return std::filesystem::exists(log) ? log.string() : "";
 }
 

@@ -34,6 +34,10 @@ void visit_order(Order& o, Visit&& visit) {
   visit("top_k", o.top_k);
   visit("top_p", o.top_p);
   visit("seed", o.seed);
+  visit("repeats", o.repeats);
+  visit("first_repeat", o.first_repeat);
+  visit("passes", o.passes);
+  visit("record_quantities", o.record_quantities);
   visit("output_path", o.output_path);
 }
 

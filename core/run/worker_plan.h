@@ -33,7 +33,11 @@ struct CaseOrder {
   int32_t top_k = 0;
   double top_p = 0;
   uint64_t seed = 0;
-  std::string output_path;  // --output-path, written besides actual.json; empty: none
+  int repeats = 1;       // how often the case is run
+  int first_repeat = 1;  // the first one that this worker runs; earlier ones were run by others
+  int passes = 1;        // --inference-repeat-n: of each repeat, to measure throughput; the last one's results count
+  bool record_quantities = false;  // results get throughput, memory and prefill counts, listed in METRICS or not
+  std::string output_path;         // --output-path, written besides actual.json; empty: none
 };
 
 struct WorkerPlan {

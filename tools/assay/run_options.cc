@@ -63,6 +63,7 @@ void add_run_options(po::options_description* options) {
       "recorded", po::value<std::string>()->default_value(""), "engine replay: an output folder, or a results file")(
       "filter", po::value<std::string>()->default_value(""), "name glob, metric:, engine:, tag:, model:, and/or/not")(
       "jobs", po::value<int>()->default_value(1), "workers at once")(
+      "repeat", po::value<int>(), "run each case N times and compare the runs with each other too")(
       "timeout", po::value<double>()->default_value(600), "seconds a case may take if it does not say so itself")(
       "output", po::value<std::string>()->default_value(""), "folder for the results (default: below assay-out/)")(
       "plugin-path", po::value<Words>(), "folder to look for plugins in first; repeatable")("allow-scripts",
@@ -92,6 +93,13 @@ Result<run::RunOptions> make_run_options(const po::variables_map& values, const 
   options.filter = values["filter"].as<std::string>();
   options.jobs = values["jobs"].as<int>();
   if (options.jobs < 1) return invalid("--jobs " + std::to_string(options.jobs) + ": expected 1 or more");
+  if (values.count("repeat") != 0) {
+    options.repeat = values["repeat"].as<int>();
+    if (options.repeat < 1 || options.repeat > run::kMostRepeats) {
+      return invalid("--repeat " + std::to_string(options.repeat) + ": expected 1 to " +
+                     std::to_string(run::kMostRepeats));
+    }
+  }
   const double timeout = values["timeout"].as<double>();
   if (!(timeout > 0 && timeout <= kLongestTimeout)) return invalid("--timeout: expected seconds > 0, at most 1e9");
   options.case_timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000));

@@ -8,6 +8,9 @@
 //   garbage     prints lines that look like events, then finishes
 //   env NAME    finishes; the generated text is the value of that environment variable
 //   slow MS     finishes after that many milliseconds
+//   turns FILE WORD...  finishes; the text is the first WORD the first time, the second the second time and so on, as
+//               counted in FILE; the last one stays. WORD! means the text WORD with one token more; segv ends the
+//               process
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -95,6 +99,18 @@ Status act(const std::string& word, const std::string& rest) {
   return {};
 }
 
+// The word of FILE WORD... whose turn it is.
+std::string whose_turn(const std::string& rest) {
+  std::istringstream words(rest);
+  std::string file, word, next;
+  words >> file;
+  int turn = 0;
+  std::ifstream(file) >> turn;
+  std::ofstream(file) << turn + 1;
+  for (int i = 0; i <= turn && words >> next; ++i) word = next;
+  return word;
+}
+
 int32_t open(const assay_engine_config* config, void** engine, assay_error* error) {
   return assay::sdk::guarded(error, [&]() -> Status {
     const std::string options(assay::sdk::text(config->options));
@@ -137,8 +153,11 @@ int32_t step(void* handle, const assay_event** events, size_t* count, size_t* pe
           const char* value = std::getenv(engine.text.c_str());
           engine.text = value == nullptr ? "(unset)" : value;
         }
+        if (word == "turns") engine.text = whose_turn(engine.text);
+        if (word == "turns" && engine.text == "segv") (void)act("segv", "");
         engine.prompt = request.prompt;
         engine.tokens.assign(engine.text.begin(), engine.text.end());
+        if (word == "turns" && engine.text.ends_with('!')) engine.text.pop_back();
         engine.prompt_ids = {1};
         engine.tpot.assign(engine.tokens.size(), 0.001);
         engine.result = assay::sdk::sized<assay_result>();

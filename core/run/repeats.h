@@ -1,0 +1,44 @@
+// A case that is run several times: are the results the same, and what is the verdict of all of them? Pure, except
+// folder names.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/golden.h"
+#include "assay/verdict.h"
+
+namespace assay::run {
+
+// OUTPUT/cases/ID for the first repeat, .../repeat_2 for the second and so on.
+std::filesystem::path folder_of_repeat(const std::filesystem::path& output, const std::string& id, int repeat);
+
+// The first value of a request that differs between two results of one case, bit by bit: "request 3: logprobs[17]:
+// -0.25 and -0.5"; "" when there is none. Looks at what the model says (prompt ids, tokens, text, logprobs, top-n,
+// routing), not at times, nor at what files do not hold (logits, ranks).
+std::string first_difference(const ResultSet& first, const ResultSet& other);
+
+struct RepeatVerdict {
+  CaseVerdict verdict;
+  bool has_results = false;  // actual.json was written
+  std::string difference;    // first_difference from the earliest repeat that has results
+};
+
+struct CombinedVerdict {
+  CaseVerdict verdict;  // findings and evidence are those of `shown`
+  size_t shown = 0;     // index of the repeat that explains the verdict
+};
+
+// Name of the part of the verdict that tells how the repeats compare with each other.
+inline constexpr std::string_view kRepeatsMetric = "repeats";
+
+// `repeats` (at least one) of `planned`:
+//   all pass, bit-equal      the worst of their verdicts
+//   all pass, not bit-equal  the same, but at least EQUIVALENT
+//   some pass, some fail     FLAKY; INFRA where nothing but INFRA kept the others from passing
+//   none passes              the worst of their verdicts, INFRA only where all are
+CombinedVerdict combine_repeats(const std::vector<RepeatVerdict>& repeats, size_t planned);
+
+}  // namespace assay::run
