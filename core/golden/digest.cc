@@ -115,6 +115,12 @@ Result<std::string> digest_of_file(const std::string& path) {
   return digest_file(path, &size);
 }
 
+Result<std::string> digest_of_text(std::string_view text) {
+  Sha256 digest;
+  digest.add(text.data(), text.size());
+  return digest.hex();
+}
+
 Result<std::string> digest_of_folder(const std::string& path) {
   const auto folder = folder_of(path);
   if (!folder) return folder.status();
@@ -127,15 +133,14 @@ Result<std::string> digest_of_folder(const std::string& path) {
   if (error) return infra(fmt::format("{}: cannot be listed: {}", folder->string(), error.message()));
   if (names.empty()) return invalid(folder->string() + " holds no file");
   std::sort(names.begin(), names.end());
-  Sha256 digest;
+  std::string listing;
   for (const std::string& name : names) {
     uint64_t size = 0;
     const auto content = digest_file((*folder / name).string(), &size);
     if (!content) return content.status();
-    const std::string line = fmt::format("{} {} {}\n", *content, size, name);
-    digest.add(line.data(), line.size());
+    listing += fmt::format("{} {} {}\n", *content, size, name);
   }
-  return digest.hex();
+  return digest_of_text(listing);
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "assay/status.h"
 
@@ -11,6 +12,8 @@ namespace assay {
 // Of the bytes of a file. Fails with one line naming the path: kNotFound (no such file), kInvalid (a folder or device),
 // kInfra (unreadable).
 Result<std::string> digest_of_file(const std::string& path);
+
+Result<std::string> digest_of_text(std::string_view text);
 
 // Of a checkpoint: its iteration folder, or of any other folder as a whole. A folder that holds
 // latest_checkpointed_iteration.txt stands for the iteration folder that this file names (iter_0000800, release), so
