@@ -146,6 +146,12 @@ bool escapes_newlines(const ResultSet& set) {
   return escaped;
 }
 
+std::vector<Finding> nonfinite_values(std::string_view side, const ResultSet& set) {
+  Faults faults;
+  check_finite(side, set, faults);
+  return faults.take();
+}
+
 std::vector<Finding> check_sets(const ResultSet& golden, const ResultSet& actual) {
   Faults faults;
   check_filled("golden", golden, faults);

@@ -78,5 +78,15 @@ TEST(Checks, CoordinatorFilesHoldNewlinesAsTwoCharacters) {
   EXPECT_EQ(judge_json(with_metrics({"generated_text"}), kPlain, kEscaped).verdict, Verdict::kIdentical);
 }
 
+TEST(NonfiniteValues, EachListIsNamedOnceWithItsFirstIndex) {
+  const ResultSet set = *read_results_text(
+      R"({"0": {"generated_tokens": [1], "logprobs": [-1.0, NaN, Infinity]}, "throughput": [NaN]})", "x");
+  const std::vector<Finding> found = nonfinite_values("golden", set);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].request, "0");
+  EXPECT_EQ(found[0].index, 1);
+  EXPECT_THAT(found[1].message, testing::HasSubstr("golden has NaN at throughput[0]"));
+}
+
 }  // namespace
 }  // namespace assay::compare
