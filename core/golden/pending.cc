@@ -91,7 +91,16 @@ std::string pending_text(const PendingGolden& pending) {
   return stable_text(set);
 }
 
+Result<std::string> judging_golden(const PendingGolden& pending) {
+  const std::string folder = fs::path(pending.golden_path).parent_path().string();
+  const auto choice = resolve_golden(folder, pending.name.environment, pending.name.platform);
+  if (!choice && choice.status().code() == StatusCode::kNotFound) return std::string();
+  if (!choice) return choice.status();
+  return choice->path;
+}
+
 Result<std::string> golden_digest(const std::string& path) {
+  if (path.empty()) return std::string();
   auto set = read_results(path);
   if (!set && set.status().code() == StatusCode::kNotFound) return std::string();
   if (!set) return set.status();

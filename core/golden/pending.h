@@ -16,7 +16,7 @@ struct PendingInfo {
   std::string recorded_at;  // UTC
   std::string run_id;
   std::string command;        // that recorded it
-  std::string golden_sha256;  // golden_digest of the golden beside it at that time; empty: there was none
+  std::string golden_sha256;  // golden_digest of the golden that judged at that time; empty: there was none
 };
 
 struct PendingGolden {
@@ -38,7 +38,12 @@ Result<PendingGolden> read_pending(const std::string& path, const std::string& c
 // The file's text in the stable layout.
 std::string pending_text(const PendingGolden& pending);
 
-// SHA-256 of what a golden says, whatever its layout; "" where there is no such file. Fails like read_results.
+// The golden that judges now what `pending` was recorded for: its own, else that of any platform; "" where there is
+// none. Fails with kInvalid when it is there and no file.
+Result<std::string> judging_golden(const PendingGolden& pending);
+
+// SHA-256 of what a golden says, whatever its layout; "" where there is no such file or no name. Fails like
+// read_results.
 Result<std::string> golden_digest(const std::string& path);
 
 }  // namespace assay

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/compare/checks.h"
-#include "core/golden/digest.h"
 #include "core/golden/replace_file.h"
 #include "core/golden/stable_text.h"
 #include "core/govern/drift.h"
@@ -42,11 +41,11 @@ Status check_unchanged(const PendingGolden& pending, const std::string& case_dir
   return invalid(pending.path + ": recorded anew since it was read; look at it again");
 }
 
-// The golden as it is now, what it was read from, and its meta.
+// The golden as it is now.
 struct Present {
-  std::string digest;  // of the file's bytes; empty: there is none
-  ResultSet set;
-  GoldenMeta meta;
+  std::string digest;  // of the bytes of the file that will be written; empty: there is none yet
+  ResultSet set;       // what judges now: that file, else the golden of any platform; empty: none
+  GoldenMeta meta;     // of `set`
 };
 
 Result<Present> read_present(const PendingGolden& pending) {
@@ -54,22 +53,23 @@ Result<Present> read_present(const PendingGolden& pending) {
   auto digest = digest_if_present(pending.golden_path);
   if (!digest) return digest.status();
   present.digest = *std::move(digest);
-  if (present.digest.empty()) {
-    if (!pending.info.golden_sha256.empty()) {
-      return invalid(pending.golden_path + ": the golden vanished after this was recorded; record again");
-    }
-    present.set.path = pending.golden_path;
-    return present;
-  }
-  auto set = read_results(pending.golden_path);
-  if (!set) return set.status();
-  const auto says = digest_of_text(stable_text(*set));
+  const auto judging = judging_golden(pending);
+  if (!judging) return judging.status();
+  const auto says = golden_digest(*judging);
   if (!says) return says.status();
   if (*says != pending.info.golden_sha256) {
-    return invalid(pending.golden_path + ": the golden changed after this was recorded; record again");
+    return invalid(fmt::format("{}: the golden {} after this was recorded; record again",
+                               judging->empty() ? pending.golden_path : *judging,
+                               judging->empty()                     ? "vanished"
+                               : pending.info.golden_sha256.empty() ? "appeared"
+                                                                    : "changed"));
   }
+  present.set.path = pending.golden_path;
+  if (judging->empty()) return present;
+  auto set = read_results(*judging);
+  if (!set) return set.status();
   auto meta = parse_golden_meta(set->extra);
-  if (!meta) return meta.status().with(pending.golden_path);
+  if (!meta) return meta.status().with(*judging);
   present.set = *std::move(set);
   present.meta = *std::move(meta);
   return present;
@@ -115,7 +115,7 @@ Status settle_pending(PendingGolden pending, bool noise_taken, const std::vector
     }
     return {};
   }
-  auto digest = golden_digest(pending.golden_path);
+  auto digest = golden_digest(pending.golden_path);  // which judges from now on
   if (!digest) return digest.status();
   pending.info.golden_sha256 = *std::move(digest);
   if (noise_taken) pending.meta.noise.reset();
@@ -133,7 +133,7 @@ Result<Accepted> accept(const TestCase& test, const PendingGolden& pending, cons
   auto present = read_present(pending);
   if (!present) return present.status();
   const std::vector<std::string> values = value_metrics(request.metrics);
-  if (values.empty() && present->digest.empty()) {
+  if (values.empty() && present->set.requests.empty()) {
     return invalid(pending.golden_path +
                    ": there is no golden that the noise could belong to; accept its values first");
   }

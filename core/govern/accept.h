@@ -29,8 +29,9 @@ struct Accepted {
   std::vector<std::string> remaining;  // still pending; empty: the pending file was removed
 };
 
-// Merges the fields of `metrics` into the golden, keeping all else of it, and appends an Acceptance each. Written at
-// once or not at all; the folder is locked meanwhile and the golden must be what it was when it was recorded beside.
+// Merges the fields of `metrics` into the golden, keeping all else of it, and appends an Acceptance each. Where the
+// golden of any platform judges so far, a new one for this platform begins as its copy. Written at once or not at all;
+// the folder is locked meanwhile and the golden must say what it said when this was recorded.
 // Fails with kInvalid, one line and nothing written:
 //  - reason or name empty, a metric that the pending golden lacks
 //  - the golden changed since the recording, or while this call ran

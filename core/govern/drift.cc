@@ -134,6 +134,16 @@ int64_t first_divergent_token(const RequestRecord& a, const RequestRecord& b) {
   return std::mismatch(a.tokens->begin(), end, b.tokens->begin()).first - a.tokens->begin();
 }
 
+// Where tokens differ and the texts do not tell it.
+void show_tokens(const RequestRecord& before, const RequestRecord& after, TextChange& change) {
+  const auto shown = [&](const std::vector<int32_t>& tokens) {
+    const auto at = static_cast<size_t>(change.token);
+    return at < tokens.size() ? fmt::format("token {}", tokens[at]) : std::string("no token");
+  };
+  change.before = shown(*before.tokens);
+  change.after = shown(*after.tokens);
+}
+
 std::vector<TextChange> text_changes(const ResultSet* golden, const ResultSet& recorded) {
   std::vector<TextChange> changes;
   for (const RequestRecord& after : recorded.requests) {
@@ -146,6 +156,7 @@ std::vector<TextChange> text_changes(const ResultSet* golden, const ResultSet& r
     TextChange change{.request = after.id, .token = token};
     if (!old_text.empty()) change.before = text::around(old_text, at, kBefore, kAfter);
     change.after = text::around(new_text, at, kBefore, kAfter);
+    if (old_text == new_text) show_tokens(*before, after, change);
     changes.push_back(std::move(change));
   }
   return changes;

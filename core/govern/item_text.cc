@@ -110,6 +110,9 @@ std::string item_text(const PendingItem& item, bool details) {
   if (item.first) {
     out += fmt::format("  first golden for {} {}; {}\n", pending.name.environment, pending.name.platform,
                        compared.empty() ? "there is none to compare with" : "compared with the nearest, " + compared);
+  } else if (fs::path(pending.golden_path).filename() != compared) {
+    out += fmt::format("  {} judges so far; accepting makes a golden for {} {} alone\n", compared,
+                       pending.name.environment, pending.name.platform);
   }
   out += fmt::format("  proposed: {}. Against {} this would be {}: {}\n", to_string(item.drift.proposal),
                      compared.empty() ? "itself" : compared, to_string(item.drift.verdict.verdict),

@@ -10,20 +10,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Compares with the golden it may become, else with the nearest one.
+// Compares with the golden that judges, else with the nearest one.
 Status compare_item(PendingItem& item, const compare::ComparatorLookup& lookup) {
   const PendingGolden& pending = item.pending;
-  const auto digest = golden_digest(pending.golden_path);
+  const auto judging = judging_golden(pending);
+  if (!judging) return judging.status();
+  item.first = judging->empty();
+  const auto digest = golden_digest(*judging);
   if (!digest) return digest.status();
-  item.first = digest->empty();
   if (*digest != pending.info.golden_sha256) {
-    item.stale = "the golden " + std::string(digest->empty() ? "vanished" : "changed") +
-                 " after this was recorded; record again";
+    item.stale =
+        "the golden " + std::string(item.first ? "vanished" : "changed") + " after this was recorded; record again";
   }
   const auto options = judge_options(item.test, lookup);
   if (!options) return options.status();
-  const auto nearest = item.first ? nearest_golden(item.test, pending.name.environment, pending.name.platform)
-                                  : std::optional(pending.golden_path);
+  const auto nearest =
+      item.first ? nearest_golden(item.test, pending.name.environment, pending.name.platform) : std::optional(*judging);
   ResultSet golden;
   if (nearest) {
     auto read = read_results(*nearest);

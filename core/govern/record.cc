@@ -88,7 +88,7 @@ Result<Recorded> record(Recording recording, const compare::ComparatorLookup& lo
     fs::remove(path, error);  // what an earlier recording proposed is gone
     return recorded;
   }
-  auto digest = golden_digest(recorded.golden_path);
+  auto digest = golden_digest(choice ? choice->path : "");
   if (!digest) return digest.status();
   pending.results = std::move(recording.results);
   pending.meta.provenance = std::move(recording.provenance);

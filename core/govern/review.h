@@ -16,8 +16,8 @@ namespace assay::govern {
 struct PendingItem {
   TestCase test;
   PendingGolden pending;  // path is set even when `error` is not ok
-  Drift drift;            // against the golden that it may become, else the nearest one
-  bool first = false;     // that golden does not exist yet
+  Drift drift;            // against the golden that judges, else the nearest one
+  bool first = false;     // no golden judges this environment and platform so far
   std::string stale;      // why it can no longer be accepted, one line; empty: it can
   Status error;           // the pending file, or the golden, cannot be read
 };

@@ -20,6 +20,10 @@ constexpr Command kCommands[] = {
     {"show", "show one case, or a checkpoint, in full", assay::cli::show_command},
     {"compare", "judge a results file against a golden file, without an engine", assay::cli::compare_command},
     {"report", "make the reports of a run again from its journal", assay::cli::report_command},
+    {"record", "run cases and keep what they say as pending goldens", assay::cli::record_command},
+    {"review", "go through pending goldens: accept, reject, skip", assay::cli::review_command},
+    {"accept", "let values of a pending golden into the golden", assay::cli::accept_command},
+    {"reject", "remove a pending golden", assay::cli::reject_command},
     {"tokenize", "text to ids and back", assay::cli::tokenize_command},
     {"plugin", "list and examine plugins", assay::cli::plugin_command},
 };
