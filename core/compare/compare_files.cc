@@ -1,3 +1,5 @@
+#include <future>
+
 #include "core/compare/judge.h"
 
 namespace assay::compare {
@@ -10,12 +12,14 @@ CaseVerdict compare_files(const std::string& golden, const std::string& actual, 
     result.golden = golden;
     return result;
   };
+  // Both at once, one on a thread of its own (or in turn where the system gives none).
+  std::future<Result<ResultSet>> other = std::async(read_results, actual);
   const Result<ResultSet> reference = read_results(golden);
   if (!reference) {
     const bool missing = reference.status().code() == StatusCode::kNotFound;
     return refused(missing ? Verdict::kNotComparable : Verdict::kInvalid, reference.status().with("golden"));
   }
-  const Result<ResultSet> candidate = read_results(actual);
+  const Result<ResultSet> candidate = other.get();
   if (!candidate) return refused(Verdict::kInvalid, candidate.status().with("result"));
   return judge_case({.options = &options, .golden = &*reference, .golden_missing = "", .actual = &*candidate});
 }

@@ -1,4 +1,4 @@
-// Turns the events of a JSON parser into a ResultSet: the one place that knows the schema of result files.
+// Turns the events of a JSON parser into a ResultSet: the one place that knows the rules of result files.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "assay/golden.h"
 #include "core/golden/json_text.h"
 #include "core/golden/raw_json.h"
+#include "core/golden/result_fields.h"
 
 namespace assay::json {
 
@@ -46,36 +47,12 @@ class ResultBuilder {
 
  private:
   enum class Place : uint8_t { kOutside, kTop, kQuantity, kRequest, kValue, kExtra, kProvenance };
-  enum class Field : uint8_t {
-    kExtra,
-    kPrompt,
-    kText,
-    kTokens,
-    kPromptIds,
-    kPositions,
-    kLogprobs,
-    kPromptLogprobs,
-    kGeneratedLogprobs,
-    kTpot,
-    kLatency,
-    kTopN,
-    kPromptTopN,
-    kRouting,
-    kMargins,
-    kCount
-  };
-  enum class Type : uint8_t { kString, kDouble, kInts, kDoubles, kTopLists, kRouting, kMargins };
   struct Number {
     double value;
     bool integral;     // fits int64_t and was spelled without fraction or exponent
     int64_t integer;   // valid when integral
     std::string text;  // filled where a message or a raw field needs it
   };
-
-  static Field field_of(std::string_view name);
-  static Type type_of(Field field);
-  static bool marks_request(std::string_view name);
-  static bool may_be_quantity(std::string_view name);
 
   bool number(Number number);
   bool number_in_value(const Number& number);
