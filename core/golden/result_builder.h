@@ -16,6 +16,14 @@
 
 namespace assay::json {
 
+// routing_margins as read so far: (rows, row_size) where the rows have one size.
+struct MarginRows {
+  std::vector<float> values;
+  size_t rows = 0;
+  size_t row_size = 0;
+  size_t complete = 0;  // values in closed rows
+};
+
 // Handler for nlohmann::json::sax_parse. Numbers go straight into typed arrays. After a parse that returned false,
 // error() says what was wrong; error_offset() is the byte where the parser stopped, or npos when the document is well
 // formed JSON of the wrong content (error() then names request, field and index).
@@ -98,14 +106,7 @@ class ResultBuilder {
   size_t topk_ = 0;    // of the routing cell being read
   bool routing_shaped_ = false;
   std::optional<std::vector<int32_t>> positions_;  // routing_indices_token_indices
-  // routing_margins as read so far: (rows, row_size) where the rows have one size.
-  struct Margins {
-    std::vector<float> values;
-    size_t rows = 0;
-    size_t row_size = 0;
-    size_t complete = 0;  // values in closed rows
-  };
-  std::optional<Margins> margins_;
+  std::optional<MarginRows> margins_;              // routing_margins
   RawJson raw_;
 
   bool was_string_ = false;

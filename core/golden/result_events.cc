@@ -254,7 +254,7 @@ bool ResultBuilder::end_array() {
 }
 
 bool ResultBuilder::end_margin_row() {
-  Margins& margins = *margins_;
+  MarginRows& margins = *margins_;
   const size_t size = margins.values.size() - margins.complete;
   if (margins.rows > 0 && size != margins.row_size) {
     return fail(fmt::format("{} has {} margins, expected {} as in those before it", where(), size, margins.row_size));

@@ -58,13 +58,13 @@ Result<const Plugin*> PluginRegistry::find_metric_comparator(std::string_view me
   const auto serves = [&](const Plugin& plugin) {
     return std::find(plugin.metrics.begin(), plugin.metrics.end(), metric) != plugin.metrics.end();
   };
-  const Result<const Plugin*> named = find(Kind::kComparator, metric);
+  Result<const Plugin*> named = find(Kind::kComparator, metric);
   if (!named && named.status().code() != StatusCode::kNotFound) return named;
   if (named && serves(**named)) return named;
   std::vector<std::string> broken;
   for (const Candidate& candidate : listing_.candidates) {
     if (candidate.claim.kind != Kind::kComparator || !candidate.shadowed_by.empty()) continue;
-    const Result<const Plugin*> other = find(Kind::kComparator, candidate.claim.name);
+    Result<const Plugin*> other = find(Kind::kComparator, candidate.claim.name);
     if (other && serves(**other)) return other;
     if (!other) broken.push_back(other.status().message());
   }
