@@ -9,6 +9,11 @@ namespace assay::compare {
 std::string render_verdict_text(const CaseVerdict& verdict, bool every_request) {
   std::string out = fmt::format("{}: {}\n", to_string(verdict.verdict), verdict.reason);
   out += fmt::format("golden: {}\n", verdict.golden.empty() ? "none" : verdict.golden);
+  if (!verdict.declared.empty()) {
+    const std::string judged = verdict.judged ? fmt::format("judged {}, ", to_string(*verdict.judged)) : "";
+    out += fmt::format("declared: {}{}\n", judged, verdict.declared);
+  }
+  for (const std::string& line : verdict.environment) out += fmt::format("environment: {}\n", line);
   for (const MetricVerdict& metric : verdict.metrics) {
     out += fmt::format("  {:<18} {}", metric.metric, to_string(metric.verdict));
     uint64_t compared = 0;

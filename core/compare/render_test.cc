@@ -62,5 +62,16 @@ TEST(VerdictJson, BadTextIsRefused) {
   EXPECT_FALSE(parse_verdict_json(R"({"verdict": "IDENTICAL"})").ok());
 }
 
+TEST(Render, TextNamesTheDeclarationAndTheEnvironment) {
+  CaseVerdict verdict{Verdict::kWaived, "logprobs: x", "g", {}};
+  verdict.judged = Verdict::kDrift;
+  verdict.declared = "waived: ties";
+  verdict.environment = {"device: golden a, result b"};
+  EXPECT_EQ(
+      render_verdict_text(verdict),
+      "WAIVED: logprobs: x\ngolden: g\ndeclared: judged DRIFT, waived: ties\nenvironment: device: golden a, result "
+      "b\n");
+}
+
 }  // namespace
 }  // namespace assay::compare

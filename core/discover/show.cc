@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/discover/list.h"
+#include "core/discover/waivers.h"
 
 namespace assay::discover {
 namespace {
@@ -29,6 +30,44 @@ std::string shortened(const std::string& text) {
   size_t end = 100;
   while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;
   return out.substr(0, end) + "...";
+}
+
+std::vector<std::string> names_of(const std::vector<Verdict>& verdicts) {
+  std::vector<std::string> names;
+  for (const Verdict verdict : verdicts) names.emplace_back(to_string(verdict));
+  return names;
+}
+
+std::string waivers_text(const std::vector<Waiver>& waivers, const std::string& today) {
+  if (waivers.empty()) return "";
+  std::string out = "waivers (" + std::to_string(waivers.size()) + ")\n";
+  for (const Waiver& waiver : waivers) {
+    out += "  " + joined(names_of(waiver.verdicts), "-") + (waiver.expect_failure ? " expected, " : ", ") +
+           waiver_validity(waiver, today);
+    for (const auto& [what, limits] : {std::pair("metrics", &waiver.metrics), std::pair("platforms", &waiver.platforms),
+                                       std::pair("environments", &waiver.environments)}) {
+      if (!limits->empty()) out += std::string("; ") + what + " " + joined(*limits, "");
+    }
+    out += "\n    " + shortened(waiver.reason) + " (" + waiver.owner + ", " + waiver.issue + ")\n";
+  }
+  return out;
+}
+
+Json waivers_json(const std::vector<Waiver>& waivers, const std::string& today) {
+  Json list = Json::array();
+  for (const Waiver& waiver : waivers) {
+    list.push_back({{"reason", waiver.reason},
+                    {"owner", waiver.owner},
+                    {"issue", waiver.issue},
+                    {"expires", waiver.expires},
+                    {"days_left", waiver_days_left(waiver, today)},
+                    {"verdicts", names_of(waiver.verdicts)},
+                    {"metrics", waiver.metrics},
+                    {"platforms", waiver.platforms},
+                    {"environments", waiver.environments},
+                    {"expect_failure", waiver.expect_failure}});
+  }
+  return list;
 }
 
 // Arguments grouped by class, the groups in the order used, substituted, irrelevant.
@@ -90,6 +129,8 @@ std::string show_text(const ShowInput& input) {
   std::vector<std::string> files;
   for (const GoldenFile& golden : test_case.goldens) files.push_back(golden.file);
   out += "goldens   " + joined(files, "none") + "\njudged by " + joined(input.judging_goldens, "none") + "\n";
+  out += waivers_text(test_case.assay.waivers, input.today);
+  if (test_case.test_evaluation == "xpass") out += "TEST_EVALUATION xpass: the engine may fail\n";
   out += "ENV_VARS (" + std::to_string(test_case.env_vars.size()) + ")\n";
   for (const EnvVar& variable : test_case.env_vars)
     out += "  " + variable.name + "=" + shortened(variable.value) + "\n";
@@ -126,6 +167,7 @@ std::string show_json(const ShowInput& input) {
                        {"prompts", input.prompts},
                        {"goldens", std::move(goldens)},
                        {"judging_goldens", input.judging_goldens},
+                       {"waivers", waivers_json(test_case.assay.waivers, input.today)},
                        {"notes", notes},
                        {"errors", errors}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -15,6 +15,7 @@ struct ShowInput {
   const ParsedArguments* arguments = nullptr;     // of read_arguments
   const model::ResolvedModel* model = nullptr;    // of resolve_model
   std::vector<std::string> prompts = {};          // of load_prompts
+  std::string today = {};                         // UTC, "2026-11-29": waivers are shown with the days left
   std::vector<std::string> judging_goldens = {};  // names of golden files that would judge, in the order of resolution
   std::vector<std::string> errors = {};           // one line each
   std::vector<std::string> notes = {};            // one line each
@@ -23,7 +24,8 @@ struct ShowInput {
 std::string show_text(const ShowInput& input);
 
 // One JSON object: name, path, mode, engine, metrics, env_vars, arguments (option, values, class, reason, overridden),
-// model (config and origins, or null), prompts, goldens, judging_goldens, notes, errors.
+// model (config and origins, or null), prompts, goldens, judging_goldens, waivers (members
+// of ASSAY.waivers, days_left, which is negative once it has expired), notes, errors.
 std::string show_json(const ShowInput& input);
 
 }  // namespace assay::discover

@@ -110,4 +110,14 @@ std::vector<Waiver> read_waivers(const YamlNode& node, SchemaErrors& errors) {
   return waivers;
 }
 
+int64_t waiver_days_left(const Waiver& waiver, const std::string& today) {
+  return parse_date(waiver.expires).value_or(-1) - parse_date(today).value_or(0);
+}
+
+std::string waiver_validity(const Waiver& waiver, const std::string& today) {
+  const int64_t days = waiver_days_left(waiver, today);
+  if (days < 0) return "expired on " + waiver.expires;
+  return "until " + waiver.expires + ", " + std::to_string(days) + (days == 1 ? " day left" : " days left");
+}
+
 }  // namespace assay::discover

@@ -22,7 +22,7 @@
 //   worker_finished  cases
 //   worker_crashed   group death case request restarts
 //   note             message
-//   run_finished     seconds counts {VERDICT: n} exit_code cancelled
+//   run_finished     seconds counts {VERDICT: n} exit_code cancelled unused_waivers [case ...]
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/golden/date.h"
+#include "core/discover/waivers.h"
 #include "core/run/repeats.h"
 
 namespace assay::run {
@@ -32,11 +32,6 @@ bool covers_metrics(const Waiver& waiver, const CaseVerdict& verdict) {
   return failing > 0;
 }
 
-// Days after today on which the waiver still counts; negative: expired.
-int64_t days_left(const Waiver& waiver, const std::string& today) {
-  return parse_date(waiver.expires).value_or(-1) - parse_date(today).value_or(0);
-}
-
 std::string names_of(const std::vector<Verdict>& verdicts) {
   std::vector<std::string_view> names;
   for (const Verdict verdict : verdicts) names.push_back(to_string(verdict));
@@ -44,7 +39,8 @@ std::string names_of(const std::vector<Verdict>& verdicts) {
 }
 
 std::string signature(const Waiver& waiver, const std::string& today) {
-  return fmt::format("{} ({}, {}; {})", waiver.reason, waiver.owner, waiver.issue, validity(waiver, today));
+  return fmt::format("{} ({}, {}; {})", waiver.reason, waiver.owner, waiver.issue,
+                     discover::waiver_validity(waiver, today));
 }
 
 void change(CaseVerdict* verdict, Verdict to, std::string declared) {
@@ -54,7 +50,7 @@ void change(CaseVerdict* verdict, Verdict to, std::string declared) {
 }
 
 void apply_to_pass(const Waiver& waiver, const std::string& today, CaseVerdict* verdict) {
-  if (waiver.expect_failure && days_left(waiver, today) >= 0) {
+  if (waiver.expect_failure && discover::waiver_days_left(waiver, today) >= 0) {
     change(verdict, Verdict::kXpass, "declared to fail: " + signature(waiver, today));
     verdict->reason = "passes although it is declared to fail: remove the waiver; " + verdict->reason;
   } else if (verdict->declared.empty()) {
@@ -63,12 +59,6 @@ void apply_to_pass(const Waiver& waiver, const std::string& today, CaseVerdict* 
 }
 
 }  // namespace
-
-std::string validity(const Waiver& waiver, const std::string& today) {
-  const int64_t days = days_left(waiver, today);
-  if (days < 0) return "expired on " + waiver.expires;
-  return fmt::format("until {}, {} day{} left", waiver.expires, days, days == 1 ? "" : "s");
-}
 
 Declarations declarations_of(const TestCase& test) {
   return {.waivers = test.assay.waivers, .may_fail_to_run = test.test_evaluation == "xpass"};
@@ -90,7 +80,7 @@ void apply_declarations(const Declarations& declarations, const WaiverContext& c
         verdict->declared =
             fmt::format("waiver covers {}{} only: {}", names_of(waiver.verdicts), of, signature(waiver, today));
       }
-    } else if (days_left(waiver, today) < 0) {
+    } else if (discover::waiver_days_left(waiver, today) < 0) {
       expired = expired == nullptr ? &waiver : expired;
     } else {
       return change(verdict, waiver.expect_failure ? Verdict::kXfail : Verdict::kWaived,

@@ -36,7 +36,4 @@ Declarations declarations_of(const TestCase& test);
 // changed. SKIPPED stays untouched.
 void apply_declarations(const Declarations& declarations, const WaiverContext& context, CaseVerdict* verdict);
 
-// "until 2027-01-31, 62 days left" or "expired on 2026-01-31".
-std::string validity(const Waiver& waiver, const std::string& today);
-
 }  // namespace assay::run

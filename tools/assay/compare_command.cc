@@ -6,7 +6,10 @@
 #include "core/discover/case_reader.h"
 #include "core/discover/input_path.h"
 #include "core/discover/yaml_tree.h"
+#include "core/golden/date.h"
+#include "core/golden/golden_name.h"
 #include "core/plugin/registry.h"
+#include "core/run/waive.h"
 #include "tools/assay/command.h"
 
 namespace assay::cli {
@@ -44,7 +47,14 @@ CaseVerdict judge(const TestCase& test_case, const Words& files, const po::varia
   plugin::PluginRegistry registry(search_options(values));
   const auto options = judge_options(test_case, &registry);
   if (!options) return refused(options.status());
-  return compare::compare_files(files[0], files[1], *options);
+  CaseVerdict verdict = compare::compare_files(files[0], files[1], *options);
+  const GoldenName golden =
+      parse_golden_name(std::filesystem::path(files[0]).filename().string()).value_or(GoldenName{});
+  run::apply_declarations(
+      run::declarations_of(test_case),
+      {.today = utc_today(), .platform = golden.platform, .environment = golden.environment, .engine_failed = false},
+      &verdict);
+  return verdict;
 }
 
 }  // namespace
@@ -54,7 +64,8 @@ int compare_command(const Words& words) {
   std::string config;
   po::options_description options("options");
   options.add_options()("file", po::value<Words>(), "the golden file, then the results file")(
-      "config", po::value(&config)->required(), "model_config.yaml: its METRICS and ASSAY block are used")(
+      "config", po::value(&config)->required(),
+      "model_config.yaml: its METRICS and ASSAY block, waivers included, are used")(
       "plugin-path", po::value<Words>(), "folder to look for comparators in first; repeatable")(
       "strict", "EQUIVALENT does not pass")("json", "print the verdict as one JSON object");
   po::variables_map values;

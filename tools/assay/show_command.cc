@@ -10,6 +10,7 @@
 #include "core/discover/engine_options.h"
 #include "core/discover/input_path.h"
 #include "core/discover/show.h"
+#include "core/golden/date.h"
 #include "tools/assay/command.h"
 
 namespace assay::cli {
@@ -137,6 +138,7 @@ int show_command(const Words& words) {
                                   .arguments = details.arguments ? &*details.arguments : nullptr,
                                   .model = details.model ? &*details.model : nullptr,
                                   .prompts = details.prompts,
+                                  .today = utc_today(),
                                   .judging_goldens = details.goldens,
                                   .errors = details.errors,
                                   .notes = details.notes};

@@ -65,7 +65,7 @@ struct CaseVerdict {
   std::vector<MetricVerdict> metrics;
   std::vector<RequestEvidence> evidence = {};  // of requests that are not IDENTICAL, at most kMaxEvidenceRequests
   std::vector<std::string> environment = {};   // differences to the golden's provenance, a line each
-  std::string declared = {};           // the waiver or expectation that changed the verdict, one line; empty: none
+  std::string declared = {};           // what a waiver or expectation has to do with the verdict, one line; empty: none
   std::optional<Verdict> judged = {};  // the verdict before that
 };
 inline constexpr size_t kMaxEvidenceRequests = 16;
