@@ -1,48 +1,46 @@
 #include "plugins/engines/faulty/fault.h"
 
 #include <array>
-#include <utility>
 
 namespace assay::engines {
 namespace {
 
-constexpr std::array<std::pair<Fault, std::string_view>, 13> kNames = {{
-    {Fault::kNone, "none"},
-    {Fault::kStaleKv, "stale_kv"},
-    {Fault::kOffByOnePosition, "off_by_one_position"},
-    {Fault::kEodKept, "eod_kept"},
-    {Fault::kWrongLogprob, "wrong_logprob"},
-    {Fault::kNanLogprob, "nan_logprob"},
-    {Fault::kTruncatedText, "truncated_text"},
-    {Fault::kDroppedRequest, "dropped_request"},
-    {Fault::kSwappedRequests, "swapped_requests"},
-    {Fault::kCrash, "crash"},
-    {Fault::kExit, "exit"},
-    {Fault::kHang, "hang"},
-    {Fault::kLeakMemory, "leak_memory"},
-}};
+constexpr FaultInfo kTable[] = {
+#include "plugins/engines/faulty/fault_table.inc"
+};
+constexpr FaultInfo kNoFault = {Fault::kNone, Family::kNone, "none", "", "", "", "static_legacy as it is"};
 
 }  // namespace
 
-std::string_view to_string(Fault fault) {
-  for (const auto& [known, name] : kNames) {
-    if (known == fault) return name;
-  }
-  return "";
+std::string_view to_string(Family family) {
+  constexpr std::array<std::string_view, 10> kNames = {"none", "request", "backend", "arithmetic", "tokens",
+                                                       "text", "numbers", "set",     "cost",       "process"};
+  return kNames.at(static_cast<size_t>(family));
 }
 
+std::span<const FaultInfo> fault_table() { return kTable; }
+
+const FaultInfo& info_of(Fault fault) {
+  for (const FaultInfo& info : kTable) {
+    if (info.fault == fault) return info;
+  }
+  return kNoFault;
+}
+
+std::string_view to_string(Fault fault) { return info_of(fault).name; }
+
 std::optional<Fault> parse_fault(std::string_view name) {
-  for (const auto& [fault, known] : kNames) {
-    if (known == name) return fault;
+  if (name == kNoFault.name) return Fault::kNone;
+  for (const FaultInfo& info : kTable) {
+    if (info.name == name) return info.fault;
   }
   return std::nullopt;
 }
 
 const std::vector<Fault>& all_faults() {
   static const std::vector<Fault> all = [] {
-    std::vector<Fault> faults;
-    faults.reserve(kNames.size());
-    for (const auto& [fault, name] : kNames) faults.push_back(fault);
+    std::vector<Fault> faults = {Fault::kNone};
+    for (const FaultInfo& info : kTable) faults.push_back(info.fault);
     return faults;
   }();
   return all;

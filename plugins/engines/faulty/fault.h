@@ -1,33 +1,106 @@
-// The faults that can be planted.
+// The faults that can be planted: one table of what each is called, who has to notice it and how it is to be judged.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace assay::engines {
 
-enum class Fault {
+enum class Fault : uint8_t {
   kNone,
+  // In what the engine reads.
+  kDoubledFirstToken,
+  kPromptHeadTruncated,
+  kPromptTailTruncated,
+  kPromptTokenChanged,
   // In the use of the backend.
-  kStaleKv,           // a request finds the previous one's KV in the first positions of its row
-  kOffByOnePosition,  // every decoded token is put one position too early
-  // In the results.
-  kEodKept,          // a request that ended early keeps the EOD as a token
-  kWrongLogprob,     // one generated logprob is 0.5 nats too low
-  kNanLogprob,       // one generated logprob is NaN
-  kTruncatedText,    // the second half of the text is missing
-  kDroppedRequest,   // the last request submitted is never answered
-  kSwappedRequests,  // the first two results carry each other's id
+  kStaleKv,
+  kMixedKv,
+  kLostKvEntry,
+  kOffByOnePosition,
+  kOffByOnePrefill,
+  kLastTokenUnseen,
+  kStaleInput,
+  kSampled,
+  kWrongToken,
+  // In the arithmetic.
+  kBf16Logits,
+  kTemperatureLogprobs,
+  kWrongExpert,
+  kExpertScale,
+  kWrongRotary,
+  // In the tokens of a result.
+  kDroppedToken,
+  kDuplicatedToken,
+  kSwappedTokens,
+  kWrongLastToken,
+  kEarlyStop,
+  kRunsOn,
+  kEodKept,
+  kOneCharacter,
+  kEmptyOutput,
+  kOtherOutput,
+  // In its text.
+  kTruncatedText,
+  kLostCharacter,
+  kInvalidUtf8,
+  kLostLeadingSpace,
+  kChangedWord,
+  // In its numbers.
+  kWrongLogprob,
+  kShiftedLogprobs,
+  kDroppedPromptLogprobs,
+  kFp16Logprobs,
+  kBf16Logprobs,
+  kNanLogprob,
+  kInfLogprob,
+  kTopNOrder,
+  kTopNEntry,
+  kRoutingReport,
+  kRoutingLayers,
+  // In the set of results.
+  kDroppedRequest,
+  kExtraRequest,
+  kRepeatedRequest,
+  kSwappedRequests,
+  // In time, in memory, and from run to run.
+  kSlowTokens,
+  kSlowFirstToken,
+  kMemoryBloat,
+  kUnstableLogprob,
+  kUnstableToken,
   // In the process.
-  kCrash,       // SIGSEGV in the second step
-  kExit,        // exit code 0 in the second step
-  kHang,        // the second step does not return
-  kLeakMemory,  // the second step takes memory until something stops it, at most 4 GiB
+  kCrash,
+  kAbort,
+  kExit,
+  kHang,
+  kLeakMemory,
+  kBrokenStep,
 };
 
-// The value of the option `fault`, e.g. "stale_kv".
+enum class Family : uint8_t { kNone, kRequest, kBackend, kArithmetic, kTokens, kText, kNumbers, kSet, kCost, kProcess };
+std::string_view to_string(Family family);
+
+struct FaultInfo {
+  Fault fault = Fault::kNone;
+  Family family = Family::kNone;
+  std::string_view name;      // value of the option `fault`
+  std::string_view metric;    // with it in METRICS the fault has to be noticed; "requests": by the core's own checks,
+                              // "repeat": by comparing repeats, "process": by the supervisor
+  std::string_view verdicts;  // that fit, separated by blanks
+  std::string_view places;    // what a seed chooses
+  std::string_view what;      // one line
+};
+
+// kNone is not among them.
+std::span<const FaultInfo> fault_table();
+// The fault's row; of kNone one that has a name alone.
+const FaultInfo& info_of(Fault fault);
+
 std::string_view to_string(Fault fault);
 std::optional<Fault> parse_fault(std::string_view name);
 const std::vector<Fault>& all_faults();  // kNone too

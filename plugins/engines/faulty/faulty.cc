@@ -1,88 +1,37 @@
 #include "plugins/engines/faulty/faulty.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <iterator>
-#include <nlohmann/json.hpp>
-#include <thread>
 #include <utility>
 
 #include "assay/sdk.hpp"
-#include "plugins/engines/faulty/result_faults.h"
+#include "plugins/engines/faulty/process_faults.h"
 
 namespace assay::engines {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr size_t kLeakLimit = size_t{4} << 30;
-
-std::string fault_names() {
-  std::string names;
-  for (const Fault fault : all_faults()) names += (names.empty() ? "" : ", ") + std::string(to_string(fault));
-  return names;
-}
-
-// Takes `fault` out of the options; the rest is for static_legacy.
-Result<Fault> take_fault(std::string_view options, std::string* rest) {
-  Json json = Json::parse(options.empty() ? std::string_view("{}") : options, nullptr, false);
-  if (!json.is_object()) return invalid("options of engine faulty: not a JSON object");
-  const Json named = json.value("fault", Json());
-  if (!named.is_string())
-    return invalid("options of engine faulty: fault is not set, expected one of " + fault_names());
-  const std::optional<Fault> fault = parse_fault(named.get<std::string>());
-  if (!fault) {
-    return invalid("options of engine faulty: fault is " + named.get<std::string>() + ", expected one of " +
-                   fault_names());
-  }
-  json.erase("fault");
-  *rest = json.dump(-1, ' ', true, Json::error_handler_t::replace);
-  return *fault;
-}
-
-void harm_process(Fault fault) {
-  switch (fault) {
-    case Fault::kCrash:
-      std::raise(SIGSEGV);
-      return;
-    case Fault::kExit:
-      ::_exit(0);
-    case Fault::kHang:
-      while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
-    case Fault::kLeakMemory:
-      return leak_memory(kLeakLimit);
-    default:
-      return;
-  }
-}
+constexpr size_t kEarlyForwards = 16;             // process faults strike within so many steps
+constexpr size_t kBloat = size_t{256} << 20;      // bytes
+constexpr size_t kBloatPiece = size_t{16} << 20;  // bytes
 
 }  // namespace
 
-const std::string& faulty_options_schema() {
-  static const std::string text = [] {
-    Json schema = Json::parse(kStaticOptionsSchema);
-    for (const Fault fault : all_faults()) schema["properties"]["fault"]["enum"].push_back(to_string(fault));
-    schema["required"] = {"fault"};
-    return schema.dump();
-  }();
-  return text;
-}
-
 Result<std::unique_ptr<FaultyEngine>> FaultyEngine::open(const assay_engine_config& config, const Host& host) {
-  std::unique_ptr<FaultyEngine> engine(new FaultyEngine);
-  std::string rest;
-  Result<Fault> fault = take_fault(sdk::text(config.options), &rest);
-  if (!fault) return fault.status();
-  engine->fault_ = *fault;
+  Result<FaultyOptions> options = parse_faulty_options(sdk::text(config.options));
+  if (!options) return options.status();
+  Result<TextCodec> codec = TextCodec::open(sdk::text(config.tokenizer_json));
+  if (!codec) return codec.status();
+  std::unique_ptr<FaultyEngine> engine(new FaultyEngine(host));
+  engine->codec_ = *std::move(codec);
+  engine->options_ = *std::move(options);
   assay_engine_config inner = config;
-  inner.options = sdk::view(rest);
+  inner.options = sdk::view(engine->options_.rest);
   if (config.backend != nullptr) {
-    engine->model_ = {.backend = config.backend, .model = config.model, .fault = *fault, .last_prefill = {}};
+    engine->model_.backend = config.backend;
+    engine->model_.model = config.model;
+    engine->model_.fault = engine->options_.fault;
+    engine->model_.planted = [self = engine.get()](const std::string& where) { self->planted(where); };
+    if (Status opened = engine->open_wrong_model(config, engine->options_); !opened.ok()) return opened;
     engine->backend_ = faulty_backend(*config.backend);
     inner.backend = &engine->backend_;
     inner.model = &engine->model_;
@@ -93,51 +42,126 @@ Result<std::unique_ptr<FaultyEngine>> FaultyEngine::open(const assay_engine_conf
   return engine;
 }
 
+FaultyEngine::~FaultyEngine() {
+  engine_.reset();
+  if (model_.wrong_model != nullptr) model_.backend->close(model_.wrong_model);
+}
+
+Status FaultyEngine::open_wrong_model(const assay_engine_config& config, const FaultyOptions& options) {
+  const std::string wrong = wrong_model_config(options.fault, std::string(sdk::text(config.model_config_json)));
+  if (wrong.empty()) return {};
+  if (options.checkpoint.empty()) {
+    return invalid("options of engine faulty: fault " + std::string(to_string(options.fault)) +
+                   " needs checkpoint, the folder that the case loads");
+  }
+  auto source = sdk::sized<assay_model_source>();
+  source.config_json = sdk::view(wrong);
+  source.checkpoint = sdk::view(options.checkpoint);
+  source.options = sdk::view(options.backend_options);
+  return sdk::call(config.backend->open, &source, &model_.wrong_model).with("engine faulty: wrong model");
+}
+
 Status FaultyEngine::submit(const assay_request& request) {
-  if (Status status = engine_->submit(request); !status.ok()) return status;
-  new_tokens_[request.id] = request.max_new_tokens;
-  last_id_ = request.id;
+  const bool changes_prompts = info_of(options_.fault).family == Family::kRequest;
+  if (asked_.empty()) request_seed_ = request.sampling.seed;
+  if (started_ || !changes_prompts) {
+    if (Status status = engine_->submit(request); !status.ok()) return status;
+  } else {
+    if (!asked_.empty() && request.id <= asked_.rbegin()->first) return engine_->submit(request);  // says what is wrong
+    waiting_.push_back(std::make_unique<OwnedRequest>(request));
+  }
+  asked_[request.id] = {.new_tokens = request.max_new_tokens, .forced = request.forced.size > 0};
   return {};
 }
 
+Status FaultyEngine::cancel(uint64_t id) {
+  if (Status started = start(); !started.ok()) return started;
+  return engine_->cancel(id);
+}
+
+// All requests of the case are there: places can be chosen.
+Status FaultyEngine::start() {
+  if (std::exchange(started_, true)) return {};
+  std::optional<uint64_t> seed = options_.seed;
+  if (options_.seed_of_request) seed = request_seed_;
+  model_.places = Places(seed, asked_.size());
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    OwnedRequest& request = *waiting_[i];
+    const uint64_t id = request.request().id;
+    Result<std::vector<int32_t>> ids = request.has_ids() ? request.ids() : codec_.encode(request.text());
+    if (ids && model_.places.strikes(i)) {
+      const std::optional<std::string> where = change_prompt(options_.fault, model_.places, &*ids);
+      if (where) {
+        planted("request " + std::to_string(id) + ", " + *where);
+        if (!request.has_ids()) prompts_[id] = request.text();
+        request.set_ids(*std::move(ids));
+      }
+    }
+    if (Status status = engine_->submit(request.request()); !status.ok()) return status;
+  }
+  waiting_.clear();
+  return {};
+}
+
+void FaultyEngine::planted(const std::string& where) {
+  if (lines_++ >= kMostLines) return;
+  host_.log(ASSAY_LOG_INFO, "planted " + std::string(to_string(options_.fault)) + ": " + where);
+}
+
+void FaultyEngine::harm_memory() {
+  const size_t bytes = kBloat + kBloatPiece * model_.places.pick(16);
+  memory_ = take_memory(bytes);
+  planted(std::to_string(bytes >> 20) + " MiB");
+}
+
 Status FaultyEngine::step(std::vector<EngineEvent>* events) {
-  if (++steps_ == 2) harm_process(fault_);
-  if (Status status = engine_->step(events); !status.ok()) return status;
-  spoil(events);
+  if (Status started = start(); !started.ok()) return started;
+  const size_t harm_at = model_.places.seeded() ? 1 + model_.places.pick(kEarlyForwards) : 2;
+  if (++steps_ == harm_at) {
+    if (info_of(options_.fault).family == Family::kProcess) planted("step " + std::to_string(steps_));
+    if (options_.fault == Fault::kMemoryBloat) harm_memory();
+    if (Status harmed = harm_process(options_.fault); !harmed.ok()) return harmed;
+  }
+  std::vector<EngineEvent> happened;
+  if (Status status = engine_->step(&happened); !status.ok()) return status;
+  for (EngineEvent& event : happened) {
+    const auto prompt = prompts_.find(event.id);
+    if (event.result && prompt != prompts_.end()) event.result->prompt = prompt->second;
+  }
+  spoil(&happened);
+  std::move(happened.begin(), happened.end(), std::back_inserter(*events));
   return {};
 }
 
 Status FaultyEngine::reset() {
-  new_tokens_.clear();
+  waiting_.clear();
+  asked_.clear();
+  prompts_.clear();
   held_.clear();
-  last_id_.reset();
+  model_.rows.clear();
+  model_.decode_forwards = 0;
+  model_.first_rows = 0;
+  started_ = false;
   return engine_->reset();
 }
 
+// Results are held until the last one is there, then spoiled together.
 void FaultyEngine::spoil(std::vector<EngineEvent>* events) {
-  for (EngineEvent& event : *events) {
-    if (event.result) spoil_result(fault_, new_tokens_[event.id], engine_->eod(), event.result.get());
-  }
-  if (fault_ == Fault::kDroppedRequest) {
-    std::erase_if(*events, [this](const EngineEvent& event) { return event.result && event.id == last_id_; });
-  }
-  if (fault_ != Fault::kSwappedRequests) return;
-  std::move(events->begin(), events->end(), std::back_inserter(held_));
-  events->clear();
-  if (engine_->pending() > 0) return;
-  swap_first_two(&held_);
-  *events = std::exchange(held_, {});
-}
-
-void leak_memory(size_t bytes) {
-  constexpr size_t kPiece = size_t{64} << 20;
-  for (size_t taken = 0; taken < bytes; taken += kPiece) {
-    void* piece = std::malloc(kPiece);  // NOLINT: never freed, that is the point
-    if (piece == nullptr) return;
-    std::memset(piece, 0x5A, kPiece);
-    asm volatile("" : : "r"(piece) : "memory");  // the stores are wanted
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  if (!spoils_results(options_.fault)) return;
+  const auto ended = std::stable_partition(events->begin(), events->end(),
+                                           [](const EngineEvent& event) { return event.kind == ASSAY_EVENT_TOKEN; });
+  std::move(ended, events->end(), std::back_inserter(held_));
+  events->erase(ended, events->end());
+  if (pending() > 0) return;
+  const Spoil spoil = {.fault = options_.fault,
+                       .places = model_.places,
+                       .codec = &codec_,
+                       .asked = &asked_,
+                       .originals = {},
+                       .now = host_.now_ns()};
+  for (const std::string& where : spoil_results(spoil, &held_)) planted(where);
+  std::move(held_.begin(), held_.end(), std::back_inserter(*events));
+  held_.clear();
 }
 
 }  // namespace assay::engines

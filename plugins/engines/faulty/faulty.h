@@ -1,4 +1,7 @@
 // Engine faulty: static_legacy with one planted fault (fault.h).
+//
+// Each place that is struck is a line "planted FAULT: where" of the host's log, at most kMostLines of them: a run
+// without one had no effect.
 #pragma once
 
 #include <cstddef>
@@ -13,39 +16,53 @@
 #include "assay/status.h"
 #include "plugins/engines/faulty/fault.h"
 #include "plugins/engines/faulty/faulty_backend.h"
+#include "plugins/engines/faulty/options.h"
+#include "plugins/engines/faulty/request_faults.h"
+#include "plugins/engines/faulty/spoil.h"
 #include "plugins/engines/static_legacy/engine.h"
 
 namespace assay::engines {
 
-// JSON schema: that of static_legacy and `fault`, which has to be there ("none" is allowed).
-const std::string& faulty_options_schema();
-
-// Methods mean what assay_engine_table says, as far as the fault lets them.
+// Methods mean what assay_engine_table says, as far as the fault lets them. Places are counted over the requests that
+// were submitted before the first step.
 class FaultyEngine {
  public:
   static Result<std::unique_ptr<FaultyEngine>> open(const assay_engine_config& config, const Host& host);
+  ~FaultyEngine();
+  FaultyEngine(const FaultyEngine&) = delete;
+  FaultyEngine& operator=(const FaultyEngine&) = delete;
 
   Status submit(const assay_request& request);
-  Status cancel(uint64_t id) { return engine_->cancel(id); }
+  Status cancel(uint64_t id);
   Status step(std::vector<EngineEvent>* events);
-  size_t pending() const { return engine_->pending(); }
+  size_t pending() const { return engine_->pending() + waiting_.size(); }
   Status reset();
 
  private:
-  FaultyEngine() = default;
+  static constexpr size_t kMostLines = 16;
+
+  explicit FaultyEngine(const Host& host) : host_(host), codec_(nullptr) {}
+  Status open_wrong_model(const assay_engine_config& config, const FaultyOptions& options);
+  Status start();
+  void planted(const std::string& where);
+  void harm_memory();
   void spoil(std::vector<EngineEvent>* events);
 
-  Fault fault_ = Fault::kNone;
+  Host host_;
+  FaultyOptions options_;
+  TextCodec codec_;
   FaultyModel model_;
   assay_backend_table backend_{};
   std::unique_ptr<StaticEngine> engine_;  // uses the two above
+  bool started_ = false;
   size_t steps_ = 0;
-  std::map<uint64_t, int32_t> new_tokens_;  // request -> max_new_tokens
-  std::optional<uint64_t> last_id_;
-  std::vector<EngineEvent> held_;  // results that wait for the end (kSwappedRequests)
+  size_t lines_ = 0;
+  uint64_t request_seed_ = 0;                           // of the first request's sampling
+  std::map<uint64_t, Asked> asked_;                     // by request id
+  std::map<uint64_t, std::string> prompts_;             // texts of prompts that were changed, by request id
+  std::vector<std::unique_ptr<OwnedRequest>> waiting_;  // until the first step, where prompts are to be changed
+  std::vector<EngineEvent> held_;                       // results that wait for the last one
+  std::unique_ptr<char[]> memory_;
 };
-
-// Takes and touches memory and never gives it back, 64 MiB at a time, 10 ms apart: at most `bytes`.
-void leak_memory(size_t bytes);
 
 }  // namespace assay::engines

@@ -1,7 +1,9 @@
 #include "plugins/engines/faulty/faulty_backend.h"
 
 #include <algorithm>
-#include <span>
+#include <chrono>
+#include <cstddef>
+#include <thread>
 #include <utility>
 
 #include "assay/sdk.hpp"
@@ -11,55 +13,110 @@ namespace {
 
 FaultyModel& of(void* handle) { return *static_cast<FaultyModel*>(handle); }
 
-Status pass_on(const FaultyModel& model, void* cache, const assay_forward& batch, uint64_t* ticket) {
-  return sdk::call(model.backend->forward, model.model, cache, &batch, ticket);
-}
-
-Status off_by_one(const FaultyModel& model, void* cache, assay_forward batch, uint64_t* ticket) {
-  std::vector<assay_run> runs(batch.runs, batch.runs + batch.run_count);
-  for (assay_run& run : runs) {
-    if (run.count == 1 && run.start > 0) --run.start;
-  }
-  batch.runs = runs.data();
-  return pass_on(model, cache, batch, ticket);
-}
-
-Status stale_kv(FaultyModel* model, void* cache, assay_forward batch, uint64_t* ticket) {
-  if (Status status = pass_on(*model, cache, batch, ticket); !status.ok()) return status;
-  std::vector<assay_run> again;
-  std::vector<std::vector<int32_t>> old_ids;
-  old_ids.reserve(batch.run_count);
-  for (const assay_run& run : std::span(batch.runs, batch.run_count)) {
-    if (run.start > 0 || run.ids == nullptr) continue;
-    std::vector<int32_t> ids(run.ids, run.ids + run.count);
-    old_ids.push_back(std::exchange(model->last_prefill[run.blocks[0]], std::move(ids)));
-    if (old_ids.back().empty()) continue;
-    assay_run stale{};
-    stale.ids = old_ids.back().data();
-    stale.count = static_cast<uint32_t>(std::min<size_t>(old_ids.back().size(), run.count));
-    stale.blocks = run.blocks;
-    stale.block_count = run.block_count;
-    again.push_back(stale);
-  }
-  if (again.empty()) return {};
-  batch.runs = again.data();
-  batch.run_count = again.size();
-  batch.flags |= ASSAY_FORWARD_WAIT;
-  return pass_on(*model, cache, batch, ticket);
-}
-
 Status forward(FaultyModel* model, void* cache, const assay_forward& batch, uint64_t* ticket) {
-  switch (model->fault) {
-    case Fault::kStaleKv:
-      return stale_kv(model, cache, batch, ticket);
-    case Fault::kOffByOnePosition:
-      return off_by_one(*model, cache, batch, ticket);
-    default:
-      return pass_on(*model, cache, batch, ticket);
+  if (model->fault == Fault::kNone) return sdk::call(model->backend->forward, model->model, cache, &batch, ticket);
+  Passage passage(model, cache, batch, ticket);
+  const Family family = info_of(model->fault).family;
+  Status status;
+  if (family == Family::kBackend) {
+    status = send_with_feeding_fault(&passage);
+  } else if (family == Family::kArithmetic) {
+    status = send_with_arithmetic_fault(&passage);
+  } else if (model->fault == Fault::kSlowTokens || model->fault == Fault::kSlowFirstToken) {
+    status = send_slowly(&passage);
+  } else {
+    status = passage.send();
   }
+  if (status.ok()) passage.remember();
+  return status;
 }
 
 }  // namespace
+
+Passage::Passage(FaultyModel* model, void* cache, const assay_forward& batch, uint64_t* ticket)
+    : model_(model), cache_(cache), batch_(batch), ticket_(ticket), runs_(batch.runs, batch.runs + batch.run_count) {
+  if (model_->first_rows == 0) model_->first_rows = batch.run_count;
+}
+
+const SeenSequence& Passage::seen(size_t run) const { return model_->rows[runs_[run].blocks[0]]; }
+
+bool Passage::strikes_at_step(size_t run, bool later) const {
+  if (first(run) || !strikes(run)) return false;
+  const size_t step = model_->places.seeded() ? model_->places.pick(kEarlySteps) : 0;
+  return seen(run).steps == step || (later && seen(run).steps > step);
+}
+
+void Passage::planted(size_t run, const std::string& where) const {
+  if (model_->planted) {
+    model_->planted("prompt " + std::to_string(prompt(run)) + ", position " + std::to_string(runs_[run].start) +
+                    (where.empty() ? "" : ", ") + where);
+  }
+}
+
+float* Passage::margins(size_t run) const {
+  const bool has = batch_.size >= offsetof(assay_forward, routing_margins) + sizeof(batch_.routing_margins);
+  return has && batch_.routing_margins != nullptr ? batch_.routing_margins[run] : nullptr;
+}
+
+Status Passage::send() {
+  std::vector<float*> all;
+  for (size_t i = 0; i < runs_.size(); ++i) all.push_back(margins(i));
+  return pass(model_->model, runs_, std::move(all));
+}
+
+Status Passage::send_some(const std::vector<size_t>& which, bool wrong_model) {
+  if (which.empty()) return {};
+  std::vector<assay_run> some;
+  std::vector<float*> their_margins;
+  for (const size_t i : which) {
+    some.push_back(runs_[i]);
+    their_margins.push_back(margins(i));
+  }
+  return pass(wrong_model ? model_->wrong_model : model_->model, some, std::move(their_margins));
+}
+
+Status Passage::send_one(const assay_run& run, float* its_margins) { return pass(model_->model, {run}, {its_margins}); }
+
+Status Passage::pass(void* model, const std::vector<assay_run>& runs, std::vector<float*> margins) {
+  auto batch = sdk::sized<assay_forward>();
+  batch.flags = batch_.flags | ASSAY_FORWARD_WAIT;
+  batch.runs = runs.data();
+  batch.run_count = runs.size();
+  if (std::any_of(margins.begin(), margins.end(), [](const float* one) { return one != nullptr; })) {
+    batch.routing_margins = margins.data();
+  }
+  return sdk::call(model_->backend->forward, model, cache_, &batch, ticket_);
+}
+
+void Passage::remember() {
+  const auto one = [](const assay_run& run) { return run.count == 1 && run.start > 0; };
+  if (batch_.run_count >= 2 && std::all_of(batch_.runs, batch_.runs + batch_.run_count, one)) ++model_->decode_forwards;
+  for (size_t i = 0; i < batch_.run_count; ++i) {  // as they came, not as they were sent
+    const assay_run& run = batch_.runs[i];
+    SeenSequence& row = model_->rows[run.blocks[0]];
+    if (run.start == 0) {
+      row = {};
+    } else {
+      ++row.steps;
+    }
+    if (run.ids != nullptr) row.ids.insert(row.ids.end(), run.ids, run.ids + run.count);
+    if (run.start == 0) row.first_ids = row.ids;
+    if (run.output.sampled != nullptr) ++row.samples;
+  }
+}
+
+Status send_slowly(Passage* passage) {
+  const FaultyModel& model = passage->model();
+  const bool tokens = model.fault == Fault::kSlowTokens;
+  for (size_t i = 0; i < passage->runs().size(); ++i) {
+    if (passage->first(i) == tokens) continue;
+    const size_t delay = tokens ? 10 + model.places.pick(16) : 200 + 10 * model.places.pick(16);  // milliseconds
+    passage->planted(i, std::to_string(delay) + " ms");
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+    break;
+  }
+  return passage->send();
+}
 
 assay_backend_table faulty_backend(const assay_backend_table& real) {
   assay_backend_table table = real;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "plugins/engines/faulty/process_faults.h"
 #include "plugins/engines/toy_backend/engine_driver.h"
 
 namespace assay::engines {
@@ -167,7 +168,7 @@ TEST_F(Faulty, AsksForAFaultThatItKnows) {
   const auto failure = [&](const std::string& given) {
     return open_on_toy<FaultyEngine>(&model_, host_, given).status().message();
   };
-  EXPECT_THAT(failure("{}"), HasSubstr("fault is not set, expected one of none, stale_kv"));
+  EXPECT_THAT(failure("{}"), HasSubstr("fault is not set, expected one of none, doubled_first_token, prompt_head_truncated"));
   EXPECT_THAT(failure(R"({"fault": "stale"})"), HasSubstr("fault is stale, expected one of"));
   EXPECT_THAT(failure(R"({"fault": "none", "max_request": 1})"), HasSubstr("unknown member max_request"));
   EXPECT_THAT(failure("["), HasSubstr("not a JSON object"));

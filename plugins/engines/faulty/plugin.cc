@@ -1,6 +1,7 @@
 #include "assay/sdk.hpp"
 #include "plugins/engines/common/engine_border.h"
 #include "plugins/engines/faulty/faulty.h"
+#include "plugins/engines/faulty/options.h"
 
 ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, uint32_t /*abi_minor*/,
                                                            const assay_host* host) {

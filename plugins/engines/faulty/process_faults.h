@@ -1,0 +1,22 @@
+// Faults that strike the process, and memory that is kept.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "assay/status.h"
+#include "plugins/engines/faulty/fault.h"
+
+namespace assay::engines {
+
+// Does not return, or takes the process along, for the faults of Family::kProcess; kBrokenStep returns kInternal. Does
+// nothing for others.
+Status harm_process(Fault fault);
+
+// Takes and touches memory and never gives it back, 64 MiB at a time, 10 ms apart: at most `bytes`.
+void leak_memory(size_t bytes);
+
+// `bytes` of touched memory, given back with the pointer.
+std::unique_ptr<char[]> take_memory(size_t bytes);
+
+}  // namespace assay::engines
