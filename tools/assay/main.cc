@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"reject", "remove a pending golden", assay::cli::reject_command},
     {"tokenize", "text to ids and back", assay::cli::tokenize_command},
     {"plugin", "list and examine plugins", assay::cli::plugin_command},
+    {"self-test", "plant faults in an engine and see that each is noticed", assay::cli::self_test_command},
 };
 
 void print_help(std::ostream& out) {

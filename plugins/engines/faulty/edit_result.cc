@@ -45,16 +45,15 @@ void copy_position(CandidateLists* lists, size_t position, size_t from) {
   lists->counts.insert(lists->counts.begin() + static_cast<ptrdiff_t>(position), count);
 }
 
-// Rows of the routing belong to positions, of which the last token has none: as many rows are kept as the tokens have.
+}  // namespace
+
 void fit_routing(EngineResult* result) {
   if (result->routing.empty()) return;
-  const size_t row = result->moe_layers * result->moe_topk;
   const size_t wanted = result->prompt_ids.size() + result->tokens.size() - 1;
-  result->routing.resize(wanted * row, 0);
+  result->routing.resize(wanted * result->moe_layers * result->moe_topk, 0);
+  if (!result->routing_margins.empty()) result->routing_margins.resize(wanted * result->moe_layers, 0);
   result->routing_tokens = wanted;
 }
-
-}  // namespace
 
 size_t first_entry(const CandidateLists& lists, size_t position) {
   return std::accumulate(lists.counts.begin(), lists.counts.begin() + static_cast<ptrdiff_t>(position), size_t{0});
@@ -63,6 +62,8 @@ size_t first_entry(const CandidateLists& lists, size_t position) {
 void erase_token(EngineResult* result, size_t index) {
   erase_at(&result->tokens, index);
   erase_at(&result->generated_logprobs, index);
+  erase_at(&result->generated_ranks, index);
+  erase_at(&result->generated_logits, index);
   erase_at(&result->tpot, index);
   erase_position(&result->generated_top_n, index);
   fit_routing(result);
@@ -71,6 +72,8 @@ void erase_token(EngineResult* result, size_t index) {
 void insert_token(EngineResult* result, size_t index, int32_t token, size_t from) {
   result->tokens.insert(result->tokens.begin() + static_cast<ptrdiff_t>(index), token);
   copy_to(&result->generated_logprobs, index, from);
+  copy_to(&result->generated_ranks, index, from);
+  copy_to(&result->generated_logits, index, from);
   copy_to(&result->tpot, index, from);
   copy_position(&result->generated_top_n, index, from);
   fit_routing(result);

@@ -18,6 +18,10 @@ void insert_token(EngineResult* result, size_t index, int32_t token, size_t from
 // Drops all but the first `count` tokens.
 void keep_tokens(EngineResult* result, size_t count);
 
+// Rows of the routing belong to positions, of which the last token has none: as many rows are kept as the tokens have,
+// rows of zeros fill up.
+void fit_routing(EngineResult* result);
+
 // The text that belongs to the tokens now; without a tokenizer it stays as it is.
 void decode_again(EngineResult* result, const TextCodec& codec);
 

@@ -56,6 +56,7 @@ enum class Fault : uint8_t {
   kDroppedPromptLogprobs,
   kFp16Logprobs,
   kBf16Logprobs,
+  kBf16Probabilities,
   kNanLogprob,
   kInfLogprob,
   kTopNOrder,

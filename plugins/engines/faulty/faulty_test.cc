@@ -168,7 +168,8 @@ TEST_F(Faulty, AsksForAFaultThatItKnows) {
   const auto failure = [&](const std::string& given) {
     return open_on_toy<FaultyEngine>(&model_, host_, given).status().message();
   };
-  EXPECT_THAT(failure("{}"), HasSubstr("fault is not set, expected one of none, doubled_first_token, prompt_head_truncated"));
+  EXPECT_THAT(failure("{}"),
+              HasSubstr("fault is not set, expected one of none, doubled_first_token, prompt_head_truncated"));
   EXPECT_THAT(failure(R"({"fault": "stale"})"), HasSubstr("fault is stale, expected one of"));
   EXPECT_THAT(failure(R"({"fault": "none", "max_request": 1})"), HasSubstr("unknown member max_request"));
   EXPECT_THAT(failure("["), HasSubstr("not a JSON object"));

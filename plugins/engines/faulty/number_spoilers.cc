@@ -1,7 +1,9 @@
 // Faults in the numbers of a result: logprobs, top-n lists, routing.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "plugins/engines/faulty/edit_result.h"
 #include "plugins/engines/faulty/rounding.h"
@@ -55,19 +57,32 @@ Where drop_prompt(EngineResult* result, const Spoil& /*spoil*/) {
   return "";
 }
 
-Where round_all(EngineResult* result, int bits) {
-  bool changed = false;
-  for (std::vector<double>* list : {&result->prompt_logprobs, &result->generated_logprobs}) {
-    for (double& logprob : *list) {
-      const double rounded = round_mantissa(logprob, bits);
-      changed = changed || rounded != logprob;
-      logprob = rounded;
-    }
+// Rounds all logprobs. A request offers a place where that moves a logprob by more than every tolerance allows: an
+// engine that keeps logprobs in a narrow type but within tolerance is not wrong.
+template <class Round>
+Where round_all(EngineResult* result, Round round) {
+  constexpr double kVisible = 1.1e-3;  // nats; the default tolerance is 1e-3
+  EngineResult rounded = *result;
+  double most = 0;
+  for (std::vector<double>* list : {&rounded.prompt_logprobs, &rounded.generated_logprobs}) {
+    for (double& logprob : *list) most = std::max(most, std::fabs(logprob - std::exchange(logprob, round(logprob))));
   }
-  return changed ? Where("") : std::nullopt;
+  if (!(most > kVisible)) return std::nullopt;
+  *result = std::move(rounded);
+  return "by up to " + std::to_string(most) + " nats";
 }
-Where round_fp16(EngineResult* result, const Spoil& /*spoil*/) { return round_all(result, 11); }
-Where round_bf16(EngineResult* result, const Spoil& /*spoil*/) { return round_all(result, 8); }
+Where round_fp16(EngineResult* result, const Spoil& spoil) {
+  const bool truncates = spoil.places.seeded() && spoil.places.pick(2) == 1;
+  const Where nearest = truncates ? std::nullopt : round_all(result, [](double x) { return round_mantissa(x, 11); });
+  return nearest ? nearest : round_all(result, [](double x) { return truncate_mantissa(x, 11); });
+}
+Where round_bf16(EngineResult* result, const Spoil& /*spoil*/) {
+  return round_all(result, [](double x) { return round_mantissa(x, 8); });
+}
+// As an engine does that keeps probabilities and takes their logarithm later.
+Where round_probabilities(EngineResult* result, const Spoil& /*spoil*/) {
+  return round_all(result, [](double x) { return std::log(round_mantissa(std::exp(x), 8)); });
+}
 
 // A position whose list has at least two entries with unlike logprobs; nullopt: there is none.
 std::optional<size_t> list_position(const CandidateLists& lists, const Places& places) {
@@ -151,6 +166,8 @@ Spoiler number_spoiler(Fault fault) {
       return round_fp16;
     case Fault::kBf16Logprobs:
       return round_bf16;
+    case Fault::kBf16Probabilities:
+      return round_probabilities;
     case Fault::kNanLogprob:
       return not_a_number;
     case Fault::kInfLogprob:

@@ -12,4 +12,11 @@ inline double round_mantissa(double value, int bits) {
   return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
 }
 
+// The same, cut off towards zero.
+inline double truncate_mantissa(double value, int bits) {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  return std::ldexp(std::trunc(std::ldexp(fraction, bits)), exponent - bits);
+}
+
 }  // namespace assay::engines

@@ -117,16 +117,14 @@ Where other_output(EngineResult* result, const Spoil& spoil) {
   }
   if (others.empty()) return std::nullopt;
   const EngineResult& other = *others[spoil.places.pick(others.size())];
-  keep_tokens(result, 0);  // lets the routing fit the new length below
+  result->tokens = other.tokens;
+  result->text = other.text;
   result->generated_logprobs = other.generated_logprobs;
+  result->generated_ranks = other.generated_ranks;
+  result->generated_logits = other.generated_logits;
   result->generated_top_n = other.generated_top_n;
   result->tpot = other.tpot;
-  result->text = other.text;
-  result->tokens = other.tokens;
-  if (!result->routing.empty()) {
-    result->routing_tokens = result->prompt_ids.size() + result->tokens.size() - 1;
-    result->routing.resize(result->routing_tokens * result->moe_layers * result->moe_topk, 0);
-  }
+  fit_routing(result);
   return "of request " + std::to_string(other.id);
 }
 
