@@ -118,7 +118,7 @@ class Controls {
     }
     const fs::path prompt_file = workshop_.folder() / "golden" / "reversed.jsonl";
     std::ofstream(prompt_file) << prompts;
-    const Base reversed{base_.test, workshop_.folder() / "golden" / "reversed.json"};
+    const Base reversed{base_.test, workshop_.folder() / "golden" / "reversed.json", ""};
     if (Status written = write_results(reversed.golden.string(), *golden); !written.ok()) return written;
     return add({"request_order", "the requests in the opposite order"}, reversed,
                with({{"--prompt-file", prompt_file.string()}}));

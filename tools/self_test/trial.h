@@ -44,7 +44,10 @@ struct Trial {
 // The first "planted FAULT: where" of a log; "" where there is none.
 std::string place_in_log(const std::string& log, const std::string& fault);
 
-// True when both result files say the same, apart from times. False when one cannot be read.
-bool same_results(const std::string& path, const std::string& other);
+// What a result file says, without times: equal texts, equal results. "" when it cannot be read.
+std::string content_of(const std::string& path);
+
+// True when the file says `content`, which is not empty.
+bool same_results(const std::string& path, const std::string& content);
 
 }  // namespace assay::self_test

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/discover/discover.h"
+#include "tools/self_test/trial.h"
 
 namespace assay::self_test {
 namespace {
@@ -48,11 +49,12 @@ Result<Base> Workshop::record(const std::string& name, const TestCase& test, con
     return invalid(fmt::format("{}: the correct engine gives no golden values: {}: {}", test.dir,
                                to_string(outcome.verdict.verdict), outcome.verdict.reason));
   }
-  Base base{test, options_.folder / "golden" / (name + ".json")};
+  Base base{test, options_.folder / "golden" / (name + ".json"), ""};
   std::error_code code;
   fs::create_directories(base.golden.parent_path(), code);
   fs::copy_file(outcome.actual, base.golden, fs::copy_options::overwrite_existing, code);
   if (code) return infra(base.golden.string() + ": cannot be written: " + code.message());
+  base.content = content_of(base.golden.string());
   return base;
 }
 

@@ -40,6 +40,7 @@ struct GroupRun {
 struct Base {
   TestCase test = {};
   std::filesystem::path golden = {};
+  std::string content = {};  // content_of(golden), trial.h
 };
 
 // For one thread.

@@ -1,7 +1,9 @@
 #include "plugins/engines/faulty/faulty.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "assay/sdk.hpp"
@@ -10,9 +12,10 @@
 namespace assay::engines {
 namespace {
 
-constexpr size_t kEarlyForwards = 16;             // process faults strike within so many steps
-constexpr size_t kBloat = size_t{256} << 20;      // bytes
-constexpr size_t kBloatPiece = size_t{16} << 20;  // bytes
+constexpr size_t kEarlyForwards = 16;                         // process faults strike within so many steps
+constexpr size_t kBloat = size_t{256} << 20;                  // bytes
+constexpr size_t kBloatPiece = size_t{16} << 20;              // bytes
+constexpr auto kBloatPause = std::chrono::milliseconds(300);  // whoever watches memory has to have a chance
 
 }  // namespace
 
@@ -112,6 +115,7 @@ void FaultyEngine::harm_memory() {
   const size_t bytes = kBloat + kBloatPiece * model_.places.pick(16);
   memory_ = take_memory(bytes);
   planted(std::to_string(bytes >> 20) + " MiB");
+  std::this_thread::sleep_for(kBloatPause);
 }
 
 Status FaultyEngine::step(std::vector<EngineEvent>* events) {

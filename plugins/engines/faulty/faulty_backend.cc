@@ -110,7 +110,7 @@ Status send_slowly(Passage* passage) {
   const bool tokens = model.fault == Fault::kSlowTokens;
   for (size_t i = 0; i < passage->runs().size(); ++i) {
     if (passage->first(i) == tokens) continue;
-    const size_t delay = tokens ? 10 + model.places.pick(16) : 200 + 10 * model.places.pick(16);  // milliseconds
+    const size_t delay = tokens ? 10 + model.places.pick(16) : 400 + 10 * model.places.pick(16);  // milliseconds
     passage->planted(i, std::to_string(delay) + " ms");
     std::this_thread::sleep_for(std::chrono::milliseconds(delay));
     break;

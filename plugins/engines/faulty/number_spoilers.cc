@@ -65,7 +65,10 @@ Where round_all(EngineResult* result, Round round) {
   EngineResult rounded = *result;
   double most = 0;
   for (std::vector<double>* list : {&rounded.prompt_logprobs, &rounded.generated_logprobs}) {
-    for (double& logprob : *list) most = std::max(most, std::fabs(logprob - std::exchange(logprob, round(logprob))));
+    for (double& logprob : *list) {
+      const double before = std::exchange(logprob, round(logprob));
+      most = std::max(most, std::fabs(before - logprob));
+    }
   }
   if (!(most > kVisible)) return std::nullopt;
   *result = std::move(rounded);
