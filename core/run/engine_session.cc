@@ -69,6 +69,7 @@ class Session {
       request.sampling.top_p = order_.top_p;
       request.sampling.seed = order_.seed;
       request.sampling.prompt_index = i;
+      asked_.insert(request.id);
       const Status submitted = sdk::call(table_->submit, engine, &request);
       if (submitted.ok()) {
         open_ids_.insert(request.id);
@@ -90,10 +91,11 @@ class Session {
     result_.prefill_seconds += batch.prefill_seconds;
     result_.decode_seconds += batch.decode_seconds;
     result_.batch = std::max(result_.batch, batch.finished);
-    if (pending == 0 && !open_ids_.empty()) {
-      return internal(fmt::format("engine {}: nothing is pending, but request {} ended neither way; fix the engine",
-                                  input_.engine->name, *open_ids_.begin()));
+    if (pending > 0) return {};
+    for (const uint64_t id : open_ids_) {
+      fail(id, StatusCode::kInvalid, "the engine never answered it, and nothing is pending any more; fix the engine");
     }
+    open_ids_.clear();
     return {};
   }
 
@@ -109,7 +111,7 @@ class Session {
       if (result_.first_token_seconds == 0) result_.first_token_seconds = since(begin_);
       return;
     }
-    if (open_ids_.erase(event.id) == 0) return;
+    if (open_ids_.erase(event.id) == 0) return refuse(event.id);
     if (event.kind == ASSAY_EVENT_FAILED || event.result == nullptr) {
       const std::string message(sdk::text(event.message));
       return fail(event.id, static_cast<StatusCode>(event.code), message.empty() ? "no message" : message);
@@ -128,6 +130,15 @@ class Session {
     if (listener_.finished) listener_.finished(name_of(event.id), result.tokens.size, since(begin_));
   }
 
+  // An event that ends a request which is not running.
+  void refuse(uint64_t id) {
+    const bool known = asked_.count(id) > 0;
+    result_.failed.push_back({known ? name_of(id) : std::to_string(id), StatusCode::kInvalid,
+                              known ? "the engine ended it a second time; fix the engine"
+                                    : "the engine answered it, but it was never asked; fix the engine"});
+    if (listener_.failed) listener_.failed(result_.failed.back());
+  }
+
   // The request's id in results.
   std::string name_of(uint64_t id) const {
     return order_.request_ids.empty() ? std::to_string(id) : order_.request_ids.at(id);
@@ -143,7 +154,8 @@ class Session {
   const SessionListener& listener_;
   const assay_engine_table* table_;
   const Clock::time_point begin_ = Clock::now();
-  std::set<uint64_t> open_ids_;
+  std::set<uint64_t> asked_;     // ids of all requests
+  std::set<uint64_t> open_ids_;  // of those that have not ended
   SessionResult result_;
 };
 
