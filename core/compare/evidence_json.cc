@@ -39,6 +39,7 @@ void visit_members(Self& s, Visit&& visit) {
   visit("gap_ulps", s.gap_ulps);
   visit("golden_rank", s.golden_rank);
   visit("near_tie", s.near_tie);
+  visit("routing_tie", s.routing_tie);
   visit("top", s.top);
 }
 
@@ -59,7 +60,9 @@ void visit_members(Self& s, Visit&& visit) {
   visit("not_done", s.not_done);
   visit("positions", s.positions);
   visit("near_ties", s.near_ties);
+  visit("routing_ties", s.routing_ties);
   visit("true_splits", s.true_splits);
+  visit("lone", s.lone);
   visit("reproduced", s.reproduced);
   visit("tie_limit_ulps", s.tie_limit_ulps);
   visit("tie_limit_nats", s.tie_limit_nats);

@@ -38,6 +38,7 @@ RequestEvidence full() {
                     .gap_ulps = 1.5,
                     .golden_rank = 1,
                     .near_tie = true,
+                    .routing_tie = true,
                     .top = {{result, false, true}, {golden, true, false}}};
   one.logprobs = LogprobStatistics{
       .count = 9, .max = 0.5, .mean = 0.25, .p99 = 0.375, .over = 2, .tolerance = 0.001, .max_index = 8};
@@ -45,7 +46,9 @@ RequestEvidence full() {
                                 .not_done = "because",
                                 .positions = 24,
                                 .near_ties = 1,
+                                .routing_ties = 3,
                                 .true_splits = 2,
+                                .lone = true,
                                 .reproduced = true,
                                 .tie_limit_ulps = 8,
                                 .tie_limit_nats = 0.01,
@@ -83,15 +86,17 @@ TEST(EvidenceJson, AFullObjectGoesThereAndBack) {
   EXPECT_EQ(one.routing->first[0].result, (std::vector<uint16_t>{1, 9}));
   EXPECT_EQ(back->evidence[1].first_divergent, -1);
   // Every member is written, so that none is forgotten in visit_members.
-  for (const char* name : {"tie_limit_nats", "max_index", "by_layer", "margin", "result_prompt_ids", "text_offset"}) {
+  for (const char* name : {"tie_limit_nats", "max_index", "by_layer", "margin", "result_prompt_ids", "text_offset",
+                           "routing_ties", "lone", "routing_tie"}) {
     EXPECT_THAT(json, HasSubstr(std::string("\"") + name + "\":"));
   }
 }
 
 TEST(EvidenceJson, NansAndInfinitiesSurvive) {
   RequestEvidence one;
-  one.split =
-      Split{.gap = std::numeric_limits<double>::quiet_NaN(), .gap_ulps = std::numeric_limits<double>::infinity()};
+  one.split = Split();
+  one.split->gap = std::numeric_limits<double>::quiet_NaN();
+  one.split->gap_ulps = std::numeric_limits<double>::infinity();
   one.logprobs = LogprobStatistics{.max = -std::numeric_limits<double>::infinity()};
   CaseVerdict verdict;
   verdict.evidence = {one};

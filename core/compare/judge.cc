@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "assay/sdk.hpp"
+#include "core/compare/analysis.h"
 #include "core/compare/checks.h"
+#include "core/compare/evidence.h"
 #include "core/compare/judge_metric.h"
 #include "core/compare/known_completion.h"
 #include "core/compare/reason.h"
+#include "core/compare/settle.h"
 #include "core/compare/views.h"
 #include "core/golden/text.h"
 
@@ -86,6 +90,66 @@ std::vector<Finding> notes_of(const JudgeOptions& options, const ResultSet& gold
   return notes;
 }
 
+Finding broken_golden(const ResultSet& golden, const Status& status) {
+  Finding finding;
+  finding.verdict = Verdict::kInvalid;
+  finding.message = golden.path + ": " + status.message();
+  return finding;
+}
+
+void judge_metrics(const JudgeInput& input, const GoldenMeta& meta, const Analysis& analysis, const Pairs& pairs,
+                   CaseVerdict& result) {
+  const JudgeOptions& options = *input.options;
+  const std::vector<assay_quantity> reference = quantity_views(*input.golden);
+  const std::vector<assay_quantity> candidate = quantity_views(*input.actual);
+  const ReanchoredPairs reanchored(pairs, analysis, *input.actual);
+  std::set<std::string_view> done;
+  for (const std::string& metric : options.metrics) {
+    if (!done.insert(metric).second) continue;
+    const std::vector<assay_pair>& judged = judged_on_rerun(metric) ? reanchored.pairs() : pairs.pairs();
+    result.metrics.push_back(judge_metric(metric, {.options = options,
+                                                   .pairs = judged,
+                                                   .reference_quantities = reference,
+                                                   .candidate_quantities = candidate,
+                                                   .noise = meta.noise ? &*meta.noise : nullptr,
+                                                   .dtype = analysis.dtype(),
+                                                   .logit = analysis.largest_logit}));
+    settle(result.metrics.back(), analysis, reanchored, options.known.enabled);
+    result.verdict = worst(result.verdict, result.metrics.back().verdict);
+  }
+}
+
+// Of the worst requests first, in the golden's order.
+std::vector<RequestEvidence> evidence_of_case(const ResultSet& golden, const ResultSet& actual,
+                                              const Analysis& analysis, const CaseVerdict& judged) {
+  std::map<std::string_view, Verdict> worst_of;
+  for (const MetricVerdict& metric : judged.metrics) {
+    for (const Finding& finding : metric.findings) {
+      if (finding.note || finding.request.empty()) continue;
+      Verdict& verdict = worst_of.try_emplace(finding.request, Verdict::kIdentical).first->second;
+      verdict = worst(verdict, finding.verdict);
+    }
+  }
+  std::vector<std::pair<const RequestRecord*, Verdict>> chosen;
+  for (const RequestRecord& record : golden.requests) {
+    const auto found = worst_of.find(record.id);
+    if (found == worst_of.end() || found->second == Verdict::kIdentical || actual.find(record.id) == nullptr) continue;
+    chosen.emplace_back(&record, found->second);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (chosen.size() > kMaxEvidenceRequests) chosen.resize(kMaxEvidenceRequests);
+  std::vector<RequestEvidence> evidence;
+  for (const auto& [record, verdict] : chosen) {
+    const Reanchoring* reanchoring = analysis.of(record->id);
+    evidence.push_back(evidence_of({.golden = record,
+                                    .actual = actual.find(record->id),
+                                    .again = analysis.again(record->id),
+                                    .reanchoring = reanchoring ? std::optional(*reanchoring) : std::nullopt,
+                                    .tolerance = analysis.tolerance}));
+  }
+  return evidence;
+}
+
 }  // namespace
 
 CaseVerdict judge_case(const JudgeInput& input) {
@@ -114,19 +178,24 @@ CaseVerdict judge_case(const JudgeInput& input) {
   if (!requests.findings.empty()) requests.verdict = Verdict::kInvalid;
   for (Finding& finding : notes_of(options, golden, actual)) requests.findings.push_back(std::move(finding));
 
+  const Result<GoldenMeta> meta = parse_golden_meta(golden.extra);
+  if (!meta) requests.findings.insert(requests.findings.begin(), broken_golden(golden, meta.status()));
+  if (!meta) requests.verdict = Verdict::kInvalid;
+
   result.verdict = requests.verdict;
   if (!requests.findings.empty()) result.metrics.push_back(std::move(requests));
+  Analysis analysis;
   if (result.verdict != Verdict::kInvalid) {
-    const std::vector<assay_quantity> reference = quantity_views(golden);
-    const std::vector<assay_quantity> candidate = quantity_views(actual);
-    std::set<std::string_view> done;
-    for (const std::string& metric : options.metrics) {
-      if (!done.insert(metric).second) continue;
-      result.metrics.push_back(judge_metric(metric, {options, pairs.pairs(), reference, candidate}));
-      result.verdict = worst(result.verdict, result.metrics.back().verdict);
-    }
+    analysis = analyse(input, *meta, pairs);
+    judge_metrics(input, *meta, analysis, pairs, result);
   }
+  if (!passes(result.verdict) && meta.ok() && meta->provenance && input.provenance != nullptr) {
+    result.environment = provenance_differences(*meta->provenance, *input.provenance);
+  }
+  result.evidence = evidence_of_case(golden, actual, analysis, result);
   result.reason = reason_of(result);
+  const bool told = result.reason.find("; re-anchored over ") != std::string::npos;  // by the finding it is made of
+  if (const std::string rerun = analysis.summary(); !rerun.empty() && !told) result.reason += "; " + rerun;
   return result;
 }
 

@@ -12,7 +12,9 @@
 
 #include "assay/golden.h"
 #include "assay/plugin_abi.h"
+#include "assay/provenance.h"
 #include "assay/verdict.h"
+#include "core/compare/rerun.h"
 
 namespace assay::compare {
 
@@ -38,10 +40,17 @@ struct JudgeInput {
   const ResultSet* golden = nullptr;      // null: there is none, golden_missing says why; borrowed
   std::string golden_missing;             // one line
   const ResultSet* actual = nullptr;      // never null; borrowed
+  // Runs the engine again where tokens or texts part; borrowed. Null: cannot be done, no_rerun says why in one line.
+  Rerun* rerun = nullptr;
+  std::string no_rerun = "no engine to run again";
+  const Provenance* provenance = nullptr;  // of `actual`; borrowed; null: not known
 };
 
-// Always an answer; whatever is wrong is its verdict. The findings of the core's own checks (request ids, prompts,
-// NaN and infinities, known-completion sources) stand under the metric name kRequestsMetric and come first.
+// Always an answer; whatever is wrong is its verdict. A token or text that differs is DIVERGED, unless a rerun on the
+// golden's tokens shows that near-ties alone explain it (core/compare/near_tie.h): then it is EQUIVALENT, and logprobs,
+// top-n and routing are judged over the whole golden on the rerun. A known completion's text stays DIVERGED. The
+// findings of the core's own checks (request ids, prompts, NaN and infinities, known-completion sources) stand under
+// the metric name kRequestsMetric and come first.
 CaseVerdict judge_case(const JudgeInput& input);
 inline constexpr std::string_view kRequestsMetric = "requests";
 

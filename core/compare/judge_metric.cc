@@ -6,8 +6,10 @@
 #include <cmath>
 #include <exception>
 #include <set>
+#include <utility>
 
 #include "assay/sdk.hpp"
+#include "core/compare/ulp.h"
 #include "core/golden/json_text.h"
 #include "core/golden/text.h"
 
@@ -132,12 +134,47 @@ void require_evidence(const std::string& metric, const std::vector<assay_pair>& 
   findings.insert(findings.end(), missing.begin(), missing.end());
 }
 
-std::string options_json(const std::string& metric, const JudgeOptions& options) {
-  const auto tolerance = options.tolerances.find(metric);
-  if (tolerance == options.tolerances.end()) return "{}";
-  std::string json = "{\"tolerance\":";
-  json::append_double(json, tolerance->second);
-  return json + "}";
+// As documented at assay_judgement.options.
+std::string options_json(const std::string& metric, const MetricInput& input) {
+  std::string json;
+  const auto member = [&json](std::string_view name) {
+    json += json.empty() ? "" : ",";
+    json::append_string(json, name);
+    json += ':';
+  };
+  const auto number = [&](std::string_view name, double value) {
+    if (!std::isfinite(value)) return;
+    member(name);
+    json::append_double(json, value);
+  };
+  const auto& tolerances = input.options.tolerances;
+  if (const auto given = tolerances.find(metric); given != tolerances.end()) number("tolerance", given->second);
+  if (input.noise != nullptr) {
+    if (const auto of = input.noise->metrics.find(metric); of != input.noise->metrics.end()) {
+      std::string inner = std::exchange(json, "");
+      number("max", of->second.max);
+      number("p99", of->second.p99);
+      number("relative", of->second.relative);
+      const std::string noise = std::exchange(json, std::move(inner));
+      member("noise");
+      json += "{" + noise + "}";
+    }
+  }
+  if (mantissa_bits(input.dtype)) {
+    member("dtype");
+    json::append_string(json, input.dtype);
+  }
+  if (input.logit) number("logit", *input.logit);
+  if (!input.options.known.sources.empty()) {
+    member("sources");
+    std::string list;
+    for (const std::string& source : input.options.known.sources) {
+      list += list.empty() ? "" : ",";
+      json::append_string(list, source);
+    }
+    json += "[" + list + "]";
+  }
+  return "{" + json + "}";
 }
 
 }  // namespace
@@ -161,7 +198,7 @@ MetricVerdict judge_metric(const std::string& metric, const MetricInput& input) 
     return refused(metric, Verdict::kInvalid,
                    fmt::format("ASSAY.tolerance of {} is {}, expected a finite number >= 0", shown, given->second));
   }
-  const std::string json = options_json(metric, options);
+  const std::string json = options_json(metric, input);
   auto judgement = sdk::sized<assay_judgement>();
   judgement.known_completion = options.known.enabled ? 1 : 0;
   judgement.metric = sdk::view(metric);

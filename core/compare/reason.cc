@@ -56,9 +56,10 @@ std::string failing_reason(const CaseVerdict& verdict) {
 
 std::string summary_of(const MetricVerdict& metric) {
   const Totals totals = totals_of(metric);
-  const std::string difference = metric.verdict == Verdict::kIdentical
-                                     ? "equal"
-                                     : fmt::format("within tolerance, max |Δ| {:.3g}", totals.max_abs_difference);
+  const std::string difference = metric.verdict == Verdict::kIdentical ? "equal"
+                                 : totals.max_abs_difference > 0
+                                     ? fmt::format("within tolerance, max |Δ| {:.3g}", totals.max_abs_difference)
+                                     : "equal but for near-ties";
   const std::string where =
       totals.requests > 0 ? fmt::format(" of {} request{}", totals.requests, totals.requests == 1 ? "" : "s") : "";
   return fmt::format("{} value{}{} {}", totals.compared, totals.compared == 1 ? "" : "s", where, difference);

@@ -32,6 +32,7 @@ struct Split {
   std::optional<double> gap_ulps;      // the gap in ULPs of the logits' dtype at the larger logit's magnitude
   std::optional<int64_t> golden_rank;  // 0: preferred
   bool near_tie = false;
+  bool routing_tie = false;  // no near-tie, but a router's choice of experts was one, here or at an earlier token
   std::vector<SplitCandidate> top;  // descending logprob, at most kMaxSplitCandidates
 };
 
@@ -48,18 +49,27 @@ struct LogprobStatistics {
 
 // The engine run again over the case with the golden tokens fed back.
 struct Reanchoring {
-  std::string method;        // "forced": forced tokens; "continued": new prompts of golden prefixes; empty: not done
-  std::string not_done;      // why, one line
-  uint64_t positions = 0;    // generated positions looked at
-  uint64_t near_ties = 0;    // positions whose preferred token is another one by a near-tie
-  uint64_t true_splits = 0;  // positions whose preferred token is another one that rounding cannot explain
+  std::string method;         // "forced": forced tokens; "continued": new prompts of golden prefixes; empty: not done
+  std::string not_done;       // why nothing, or not everything, was done, one line
+  uint64_t positions = 0;     // generated positions looked at
+  uint64_t near_ties = 0;     // positions whose preferred token is another one by a near-tie
+  uint64_t routing_ties = 0;  // ... by more than a near-tie, after a router's choice of experts that was a tie
+  uint64_t true_splits = 0;   // positions whose preferred token is another one that rounding cannot explain
+  bool lone = false;          // one token of the golden alone differs: behind it, golden and judged run agree again
   bool reproduced =
       false;  // the rerun prefers, at the first divergent token, what the judged run took, or ties with it
   double tie_limit_ulps = 2;  // gaps up to here are near-ties, in ULPs ...
   double tie_limit_nats = 0;  // ... or up to here, in nats: noise recorded in the golden; 0: none recorded
   std::vector<Split> splits;  // the first kMaxSplits, ascending index
   std::optional<LogprobStatistics> logprobs;  // full length, prompt and generated
-  bool explains() const { return !method.empty() && reproduced && near_ties > 0 && true_splits == 0; }
+  // Every position was looked at, and near-ties alone explain what the judged run took.
+  bool explains() const {
+    return !method.empty() && not_done.empty() && reproduced && near_ties > 0 && routing_ties + true_splits == 0;
+  }
+  // The same with routing ties among them: rounding may explain it, but numbers are beyond what rounding of logits is.
+  bool drifts() const {
+    return !method.empty() && not_done.empty() && reproduced && routing_ties > 0 && true_splits == 0;
+  }
 };
 
 // One generated position of both sides.
