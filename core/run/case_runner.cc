@@ -13,6 +13,7 @@
 #include "core/run/events.h"
 #include "core/run/judging.h"
 #include "core/run/process.h"
+#include "core/run/reanchor.h"
 #include "core/run/redirect.h"
 #include "core/run/repeats.h"
 
@@ -277,7 +278,16 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
     Json judging = make_event(event::kJudgingStarted);
     judging["case"] = order.id;
     emit_(judging);
-    judged.verdict = judge_results(plan_, order, actual, engine_, registry_);
+    EngineRerun rerun(input, order, model_.logits_mantissa(), model_.vocab_size());
+    std::string impossible = EngineRerun::impossible(engine_, order);
+    judged.verdict = judge_results({.plan = &plan_,
+                                    .order = &order,
+                                    .engine = &engine_,
+                                    .registry = &registry_,
+                                    .rerun = impossible.empty() ? &rerun : nullptr,
+                                    .no_rerun = std::move(impossible),
+                                    .provenance = judged.provenance ? &*judged.provenance : nullptr},
+                                   actual);
   }
   explain(order, &judged);
   if (written.ok() && !order.output_path.empty()) {

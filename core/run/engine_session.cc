@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <utility>
@@ -24,8 +25,9 @@ using Engine = std::unique_ptr<void, Closer>;
 
 class Session {
  public:
-  Session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener)
-      : input_(input), order_(order), listener_(listener), table_(input.engine->engine()) {}
+  Session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener,
+          const std::vector<RequestChange>& changes)
+      : input_(input), order_(order), listener_(listener), changes_(changes), table_(input.engine->engine()) {}
 
   Result<SessionResult> run() {
     Result<Engine> engine = open();
@@ -62,6 +64,12 @@ class Session {
       if (order_.logprobs) request.want |= ASSAY_WANT_LOGPROBS;
       if (order_.routing) request.want |= ASSAY_WANT_ROUTING;
       request.text = sdk::view(order_.prompts[i]);
+      if (!changes_.empty()) {
+        const RequestChange& change = changes_[i];
+        request.want |= ASSAY_WANT_LOGITS;
+        if (!change.ids.empty()) request.ids = sdk::view(std::span<const int32_t>(change.ids));
+        request.forced = sdk::view(std::span<const int32_t>(change.forced));
+      }
       request.max_new_tokens = order_.max_new_tokens;
       request.top_n = order_.top_n;
       request.sampling.temperature = order_.temperature;
@@ -117,6 +125,7 @@ class Session {
       return fail(event.id, static_cast<StatusCode>(event.code), message.empty() ? "no message" : message);
     }
     const assay_result& result = *event.result;
+    if (listener_.result) listener_.result(name_of(event.id), result);
     Result<RequestRecord> record = record_of(result, name_of(event.id));
     if (!record) return fail(event.id, record.status().code(), record.status().message());
     if (result_.first_token_seconds == 0) result_.first_token_seconds = since(begin_);
@@ -152,6 +161,7 @@ class Session {
   const EngineInput& input_;
   const CaseOrder& order_;
   const SessionListener& listener_;
+  const std::vector<RequestChange>& changes_;
   const assay_engine_table* table_;
   const Clock::time_point begin_ = Clock::now();
   std::set<uint64_t> asked_;     // ids of all requests
@@ -161,8 +171,9 @@ class Session {
 
 }  // namespace
 
-Result<SessionResult> run_session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener) {
-  return Session(input, order, listener).run();
+Result<SessionResult> run_session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener,
+                                  const std::vector<RequestChange>& changes) {
+  return Session(input, order, listener, changes).run();
 }
 
 }  // namespace assay::run

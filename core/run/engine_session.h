@@ -1,7 +1,6 @@
 // Requests in, results out: one engine, opened for one case.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -43,14 +42,24 @@ struct SessionResult {
   uint64_t batch = 0;              // most requests that were finished by one step
 };
 
-// Told about each request as it ends, with the seconds since the call.
+// Told about each request as it ends, with the seconds since the call. Members may be empty.
 struct SessionListener {
-  std::function<void(const std::string& id, size_t tokens, double seconds)> finished;
-  std::function<void(const FailedRequest& failure)> failed;
+  std::function<void(const std::string& id, size_t tokens, double seconds)> finished = {};
+  std::function<void(const FailedRequest& failure)> failed = {};
+  // What the engine gave, before `finished`; valid during the call.
+  std::function<void(const std::string& id, const assay_result& result)> result = {};
+};
+
+// How one request departs from its order; empty lists: not at all.
+struct RequestChange {
+  std::vector<int32_t> ids = {};     // prompt as ids, instead of the text
+  std::vector<int32_t> forced = {};  // token of generated position i < forced.size()
 };
 
 // Opens the engine, submits every prompt, steps until nothing is pending, closes it. A request that the engine refuses
 // or fails is in `failed`, the others finish. The call fails when the engine cannot be opened (its code) or breaks.
-Result<SessionResult> run_session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener);
+// `changes`: one of each prompt, or empty; with them, raw logits are asked for as well.
+Result<SessionResult> run_session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener,
+                                  const std::vector<RequestChange>& changes = {});
 
 }  // namespace assay::run

@@ -7,22 +7,29 @@
 
 namespace assay::run {
 
-CaseVerdict judge_results(const WorkerPlan& plan, const CaseOrder& order, const ResultSet& actual,
-                          const plugin::Plugin& engine, plugin::PluginRegistry& registry) {
+CaseVerdict judge_results(const Judging& judging, const ResultSet& actual) {
+  const WorkerPlan& plan = *judging.plan;
+  const CaseOrder& order = *judging.order;
   std::map<std::string, std::string> unusable;  // metric -> why its comparator cannot be used
   compare::JudgeOptions options;
   options.metrics = order.metrics;
   options.tolerances = order.tolerances;
   options.known.enabled = order.known_completion;
   options.known.sources = order.known_sources;
-  options.capabilities = engine.capabilities;
+  options.capabilities = judging.engine->capabilities;
   options.lookup = [&](std::string_view metric) -> const assay_comparator_table* {
-    const Result<const plugin::Plugin*> comparator = registry.find_metric_comparator(metric);
+    const Result<const plugin::Plugin*> comparator = judging.registry->find_metric_comparator(metric);
     if (comparator) return (*comparator)->comparator();
     unusable.emplace(metric, comparator.status().message());
     return nullptr;
   };
-  compare::JudgeInput input{.options = &options, .golden = nullptr, .golden_missing = "", .actual = &actual};
+  compare::JudgeInput input{.options = &options,
+                            .golden = nullptr,
+                            .golden_missing = "",
+                            .actual = &actual,
+                            .rerun = judging.rerun,
+                            .no_rerun = judging.no_rerun,
+                            .provenance = judging.provenance};
   ResultSet golden;
   const Result<GoldenChoice> file = resolve_golden(order.dir, plan.environment_name, plan.platform);
   if (!file) {

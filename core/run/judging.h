@@ -4,16 +4,26 @@
 #include <string>
 
 #include "assay/golden.h"
+#include "assay/provenance.h"
 #include "assay/verdict.h"
+#include "core/compare/rerun.h"
 #include "core/plugin/registry.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
 
+struct Judging {
+  const WorkerPlan* plan = nullptr;  // all borrowed, none null but the last two
+  const CaseOrder* order = nullptr;
+  const plugin::Plugin* engine = nullptr;      // its capabilities explain what is missing
+  plugin::PluginRegistry* registry = nullptr;  // of comparators
+  compare::Rerun* rerun = nullptr;             // null: the engine cannot be run again, no_rerun says why
+  std::string no_rerun = "no engine to run again";
+  const Provenance* provenance = nullptr;  // of the results; null: not known
+};
+
 // Reads the golden that counts for this case, environment and platform and judges `actual` by the comparators of the
-// case's METRICS. Whatever is missing is part of the verdict. `engine` names the capabilities that explain what is
-// missing.
-CaseVerdict judge_results(const WorkerPlan& plan, const CaseOrder& order, const ResultSet& actual,
-                          const plugin::Plugin& engine, plugin::PluginRegistry& registry);
+// case's METRICS. Whatever is missing is part of the verdict.
+CaseVerdict judge_results(const Judging& judging, const ResultSet& actual);
 
 }  // namespace assay::run

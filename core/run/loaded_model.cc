@@ -47,6 +47,7 @@ Status LoadedModel::open(const WorkerPlan& plan, const plugin::Plugin& plugin) {
   device_ = sdk::text(info.device);
   weight_bytes_ = info.weight_bytes;
   logits_mantissa_ = info.logits_mantissa;
+  vocab_size_ = info.vocab_size;
   return {};
 }
 

@@ -27,6 +27,7 @@ class LoadedModel {
   const std::string& arithmetic() const { return arithmetic_; }  // "fp32", "bf16"; "" without a backend
   const std::string& checkpoint() const { return checkpoint_; }
   uint64_t weight_bytes() const { return weight_bytes_; }
+  int vocab_size() const { return vocab_size_; }                // columns of the logits; 0 without a backend
   int32_t logits_mantissa() const { return logits_mantissa_; }  // bits, hidden one included; 0: not known
 
  private:
@@ -46,6 +47,7 @@ class LoadedModel {
   std::string arithmetic_;
   std::string checkpoint_;
   uint64_t weight_bytes_ = 0;
+  int vocab_size_ = 0;
   int32_t logits_mantissa_ = 0;
 };
 
