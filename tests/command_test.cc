@@ -131,6 +131,7 @@ TEST(Plugin, AllPluginsOfThisBuildAreInOrder) {
   const Output doctor = run_program("assay", {"plugin", "doctor"});
   EXPECT_EQ(doctor.code, 0) << doctor.out;
   const Output list = run_program("assay", {"plugin", "list"});
+  EXPECT_THAT(list.out, HasSubstr("metrics: throughput, tpot, latency"));
   for (const char* name : {"engine static_legacy", "engine replay", "backend cpu", "backend reference",
                            "comparator generated_text", "comparator generated_tokens", "comparator logprobs"}) {
     EXPECT_THAT(list.out, HasSubstr(name));

@@ -11,6 +11,14 @@ namespace {
 
 constexpr const char* kUsage = "assay plugin list|doctor [--plugin-path DIR]... [--json]";
 
+// "; metrics: a, b" where a comparator serves other metrics than the one of its name.
+std::string metrics_text(const plugin::DoctorRow& row) {
+  if (row.metrics.empty() || row.metrics == Words{row.name}) return "";
+  std::string text;
+  for (const std::string& metric : row.metrics) text += (text.empty() ? "; metrics: " : ", ") + metric;
+  return text;
+}
+
 // One line a plugin that would be used.
 std::string list_text(const plugin::DoctorReport& report) {
   std::string text;
@@ -18,7 +26,8 @@ std::string list_text(const plugin::DoctorReport& report) {
     if (!row.shadowed_by.empty()) {
       text += row.file.string() + ": shadowed by " + row.shadowed_by.string() + "\n";
     } else if (row.ok) {
-      text += row.kind + " " + row.name + " " + row.version + " (ABI " + row.abi + "): " + row.description + "\n";
+      text += row.kind + " " + row.name + " " + row.version + " (ABI " + row.abi + "): " + row.description +
+              metrics_text(row) + "\n";
     } else {
       text += row.message + "\n";
     }
