@@ -16,13 +16,13 @@ namespace assay::compare {
 
 struct Analysis {
   std::map<std::string, Reanchoring, std::less<>> parted;  // requests that part, whether or not re-anchored
-  bool attempted = false;  // there was an engine to run again, and a reason to
+  bool attempted = false;                                  // there was an engine to run again, and a reason to
   std::optional<RerunResult> rerun;
   std::optional<int> golden_mantissa;  // bits of mantissa of the logits, as far as known
   std::optional<int> run_mantissa;
   TieRule rule;
-  double tolerance = 0;  // of logprobs, nats: as the comparator takes it
-  std::optional<double> largest_logit;   // magnitude, of the rerun's golden tokens
+  double tolerance = 0;                 // of logprobs, nats: as the comparator takes it
+  std::optional<double> largest_logit;  // magnitude, of the rerun's golden tokens
 
   const Reanchoring* of(std::string_view request) const;
   const RerunRequest* again(std::string_view request) const;  // null: none

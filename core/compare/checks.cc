@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/sdk.hpp"
-#include "core/compare/views.h"
+#include "core/compare/check_prompts.h"
 #include "core/golden/json_text.h"
 #include "core/golden/text.h"
 
@@ -40,41 +39,6 @@ void check_ids(const ResultSet& golden, const ResultSet& actual, Faults& faults)
   }
   for (const RequestRecord& request : actual.requests) {
     if (golden.find(request.id) == nullptr) faults.add(request.id, -1, "is in the result but not in the golden");
-  }
-}
-
-void check_prompts(const ResultSet& golden, const ResultSet& actual, Faults& faults) {
-  constexpr size_t kBefore = 30;
-  constexpr size_t kAfter = 30;
-  const bool escaped = escapes_newlines(golden) || escapes_newlines(actual);
-  for (const RequestRecord& reference : golden.requests) {
-    const RequestRecord* candidate = actual.find(reference.id);
-    if (candidate == nullptr) continue;
-    if (reference.prompt && candidate->prompt && *reference.prompt != *candidate->prompt) {
-      RecordView a(reference);
-      RecordView b(*candidate);
-      if (escaped) a.unescape_newlines();
-      if (escaped) b.unescape_newlines();
-      const std::string_view golden_prompt = sdk::text(a.record().prompt);
-      const std::string_view result_prompt = sdk::text(b.record().prompt);
-      const size_t equal = text::common_prefix(golden_prompt, result_prompt);
-      if (golden_prompt != result_prompt) {
-        const size_t index = text::count(golden_prompt.substr(0, equal));
-        faults.add(reference.id, static_cast<int64_t>(index),
-                   fmt::format("prompts differ at code point {}: golden {}, result {}; these are two questions", index,
-                               text::around(golden_prompt, equal, kBefore, kAfter),
-                               text::around(result_prompt, equal, kBefore, kAfter)));
-      }
-    }
-    if (reference.prompt_ids && candidate->prompt_ids && *reference.prompt_ids != *candidate->prompt_ids) {
-      const auto& a = *reference.prompt_ids;
-      const auto& b = *candidate->prompt_ids;
-      const auto at =
-          std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
-      const auto index = at.first - a.begin();
-      faults.add(reference.id, index,
-                 fmt::format("prompt ids differ at index {} (golden {} ids, result {})", index, a.size(), b.size()));
-    }
   }
 }
 
@@ -157,7 +121,9 @@ std::vector<Finding> check_sets(const ResultSet& golden, const ResultSet& actual
   check_filled("golden", golden, faults);
   check_filled("result", actual, faults);
   check_ids(golden, actual, faults);
-  check_prompts(golden, actual, faults);
+  check_prompts(golden, actual, [&](std::string request, int64_t index, std::string message) {
+    faults.add(std::move(request), index, std::move(message));
+  });
   check_finite("golden", golden, faults);
   check_finite("result", actual, faults);
   return faults.take();

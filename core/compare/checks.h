@@ -10,7 +10,8 @@
 namespace assay::compare {
 
 // INVALID findings, one a fault, in order: nothing in a file, request ids that only one side has, prompts that differ
-// (side by side), NaN and infinities (one finding a list, naming the first index). Empty: the two can be judged.
+// (side by side, see check_prompts.h), NaN and infinities (one finding a list, naming the first index). Empty: the two
+// can be judged.
 std::vector<Finding> check_sets(const ResultSet& golden, const ResultSet& actual);
 
 // One finding a list that holds NaN or an infinity, naming its first index; `side` ("golden", "result") begins

@@ -47,6 +47,28 @@ TEST(Checks, PromptIdsThatDifferAreNamed) {
       check(R"({"0": {"prompt_tokens": [1, 2, 3]}})", R"({"0": {"prompt_tokens": [1, 2]}})");
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].index, 2);
+  EXPECT_THAT(found[0].message, AllOf(HasSubstr("golden [1 2 |3] (3 ids)"), HasSubstr("result [1 2 |] (2 ids)")));
+}
+
+TEST(Checks, ADoubledFirstTokenIsShownSideBySide) {
+  const std::vector<Finding> found = check(R"({"0": {"prompt_tokens": [1, 20, 21, 22, 23, 24, 25, 26]}})",
+                                           R"({"0": {"prompt_tokens": [1, 1, 20, 21, 22, 23, 24, 25, 26]}})");
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].index, 1);
+  EXPECT_THAT(found[0].message, AllOf(HasSubstr("golden [1 |20 21 22 23 24 25 ..] (8 ids)"),
+                                      HasSubstr("result [1 |1 20 21 22 23 24 ..] (9 ids)")));
+}
+
+TEST(Checks, LengthsOfLogprobsProveOtherPromptTokens) {
+  constexpr std::string_view kThree = R"({"0": {"generated_tokens": [5], "logprobs": [-1, -1, -1]}})";
+  const std::vector<Finding> found =
+      check(kThree, R"({"0": {"prompt_tokens": [1, 1, 2, 3], "generated_tokens": [5], "logprobs": [-1, -1, -1, -1]}})");
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].message,
+              AllOf(HasSubstr("golden 3 (told by its logprobs)"), HasSubstr("result 4 (told by its prompt ids)")));
+  EXPECT_THAT(check(kThree, R"({"0": {"prompt_tokens": [1, 2, 3], "generated_tokens": [5]}})"), SizeIs(0));
+  // Logprobs of generated tokens alone tell nothing about the prompt.
+  EXPECT_THAT(check(kThree, R"({"0": {"generated_tokens": [5], "logprobs": [-1]}})"), SizeIs(0));
 }
 
 TEST(Checks, NanAndInfinitiesAreNamedWithRequestAndIndex) {

@@ -3,8 +3,44 @@
 #include <fmt/format.h>
 
 #include "core/compare/reason.h"
+#include "core/compare/settle.h"
+#include "core/golden/text.h"
 
 namespace assay::compare {
+namespace {
+
+std::string token_text(const TokenView& token) {
+  std::string out = token.id >= 0 ? fmt::format("{}", token.id) : "none";
+  if (!token.text.empty()) out += " " + text::quoted(token.text, 20);
+  if (token.logprob) out += fmt::format(" ({:.4g} nats)", *token.logprob);
+  return out;
+}
+
+// Where one request parts, in brief: the first divergent token, its candidates, and what the rerun counted.
+std::string evidence_lines(const RequestEvidence& one) {
+  if (one.first_divergent < 0 || !one.split) return "";
+  std::string out =
+      fmt::format("  request {} parts at generated token {} of {}: golden {}, result {}", one.request,
+                  one.first_divergent, one.golden_tokens, token_text(one.split->golden), token_text(one.split->result));
+  if (one.split->gap) out += fmt::format(", gap {:.3g} nats", *one.split->gap);
+  if (one.split->gap_ulps) out += fmt::format(" = {:.3g} ULP", *one.split->gap_ulps);
+  if (one.split->golden_rank) out += fmt::format(", golden ranked {}", *one.split->golden_rank);
+  out += '\n';
+  if (!one.reanchoring) return out;
+  const Reanchoring& rerun = *one.reanchoring;
+  if (rerun.method.empty()) return out + fmt::format("    not re-anchored: {}\n", rerun.not_done);
+  out += fmt::format("    re-anchored ({}) over {}{}\n", rerun.method, counts_of(rerun),
+                     rerun.reproduced ? "" : "; not reproduced");
+  if (rerun.logprobs) {
+    out += fmt::format(
+        "    logprobs on the golden's tokens: max |Δ| {:.3g}, mean {:.3g}, p99 {:.3g}, {} of {} over {:g}\n",
+        rerun.logprobs->max, rerun.logprobs->mean, rerun.logprobs->p99, rerun.logprobs->over, rerun.logprobs->count,
+        rerun.logprobs->tolerance);
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string render_verdict_text(const CaseVerdict& verdict, bool every_request) {
   std::string out = fmt::format("{}: {}\n", to_string(verdict.verdict), verdict.reason);
@@ -27,6 +63,7 @@ std::string render_verdict_text(const CaseVerdict& verdict, bool every_request) 
       out += fmt::format("    {}: {}{}\n", tag, request, finding.message);
     }
   }
+  for (const RequestEvidence& one : verdict.evidence) out += evidence_lines(one);
   return out;
 }
 

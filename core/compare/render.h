@@ -9,7 +9,8 @@
 
 namespace assay::compare {
 
-// Lines, each ending in a newline: verdict and reason, the golden, then each metric with its evidence. Passing
+// Lines, each ending in a newline: verdict and reason, the golden, then each metric with its findings, then where
+// requests part in brief. Passing
 // requests are summed up in their metric's line unless `every_request`; what fails and what is noted always shows.
 std::string render_verdict_text(const CaseVerdict& verdict, bool every_request = false);
 
