@@ -66,6 +66,7 @@ void Console::finished(const ReportCase& report) {
   } else if (!report.verdict.reason.empty()) {
     out_ << "    " << text::printable(report.verdict.reason) << "\n";
   }
+  if (fine && !report.verdict.declared.empty()) out_ << "    " << text::printable(report.verdict.declared) << "\n";
   out_ << std::flush;
 }
 

@@ -35,6 +35,17 @@ TEST(Console, AFailureShowsReasonFindingsGoldenAndHowToRunItAgain) {
   }
 }
 
+TEST(Console, WhatIsDeclaredOfACaseIsShownWhetherItPassesOrNot) {
+  for (const Verdict verdict : {Verdict::kWaived, Verdict::kDiverged, Verdict::kIdentical}) {
+    std::ostringstream out;
+    ReportCase declared = diverged();
+    declared.verdict.verdict = verdict;
+    declared.verdict.declared = "waiver of kim\x1b";
+    Console(out, {}, 1).finished(declared);
+    EXPECT_THAT(out.str(), HasSubstr("waiver of kim\\x1b\n")) << to_string(verdict);
+  }
+}
+
 TEST(Console, PlainOutputHoldsNoEscapesAndNoProgress) {
   std::ostringstream out;
   Console console(out, {}, 1);
