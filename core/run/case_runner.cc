@@ -9,11 +9,13 @@
 #include <system_error>
 #include <utility>
 
+#include "core/run/case_summary.h"
 #include "core/run/environment.h"
 #include "core/run/events.h"
 #include "core/run/judging.h"
 #include "core/run/process.h"
 #include "core/run/reanchor.h"
+#include "core/run/recorded_requests.h"
 #include "core/run/redirect.h"
 #include "core/run/repeats.h"
 
@@ -25,7 +27,6 @@ using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-double rate(uint64_t tokens, double seconds) { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
 
 // The engine could not be opened, or broke while requests ran.
 Verdict verdict_of_engine(StatusCode code) {
@@ -47,45 +48,6 @@ CaseVerdict failed(const std::vector<FailedRequest>& failures, size_t requests) 
   std::string reason = fmt::format("request {}: {}", first.id, first.message);
   if (failures.size() > 1) reason += fmt::format(" ({} of {} requests failed)", failures.size(), requests);
   return {first.code == StatusCode::kInfra ? Verdict::kInfra : Verdict::kInvalid, reason, "", {}};
-}
-
-void note_difference(const CaseVerdict& verdict, CaseSummary* summary) {
-  for (const MetricVerdict& metric : verdict.metrics) {
-    if (metric.metric != "logprobs") continue;
-    summary->has_difference = true;
-    for (const Finding& finding : metric.findings) {
-      summary->max_abs_difference = std::max(summary->max_abs_difference, finding.max_abs_difference);
-    }
-  }
-}
-
-// The first token of a request carries its prefill and is left out. 0: nothing timed.
-double tpot_median(const std::vector<RequestRecord>& records) {
-  std::vector<double> seconds;
-  for (const RequestRecord& record : records) {
-    if (record.tpot && record.tpot->size() > 1)
-      seconds.insert(seconds.end(), record.tpot->begin() + 1, record.tpot->end());
-  }
-  if (seconds.empty()) return 0;
-  const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
-}
-
-// For an engine that replays: asks for every request of the recorded file, by the ids that the file has, and takes over
-// the file's quantities, which belong to no request.
-Result<CaseOrder> with_recorded_requests(CaseOrder order, std::vector<Quantity>* quantities) {
-  if (order.recorded.empty()) return order;
-  Result<ResultSet> recorded = read_results(order.recorded);
-  if (!recorded) return recorded.status();
-  *quantities = std::move(recorded->quantities);
-  for (const RequestRecord& record : recorded->requests) {
-    order.prompts.push_back(record.prompt.value_or(""));
-    order.request_ids.push_back(record.id);
-  }
-  const Json options = {{"recorded", order.recorded}, {"ids", order.request_ids}};
-  order.engine_options = options.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return order;
 }
 
 }  // namespace
@@ -147,7 +109,7 @@ void CaseRunner::run_repeats(const CaseOrder& order) {
   std::optional<ResultSet> first;                                          // of the earliest repeat that has results
   for (int repeat = 1; repeat < order.first_repeat && !first; ++repeat) {  // run by workers that have died
     Result<ResultSet> read = read_results(Files(folder_of_repeat(plan_.output, order.id, repeat)).actual);
-    if (read) first = *std::move(read);
+    if (read && (!order.recorded.empty() || read->requests.size() == order.prompts.size())) first = *std::move(read);
   }
   for (int repeat = order.first_repeat; repeat <= order.repeats; ++repeat) {
     Json event = make_event(event::kRepeatStarted);
@@ -159,10 +121,11 @@ void CaseRunner::run_repeats(const CaseOrder& order) {
     event = make_event(event::kRepeatFinished);
     event["case"] = order.id;
     event["repeat"] = repeat;
-    if (judged.actual_written) event["difference"] = first ? first_difference(*first, judged.results) : "";
+    const bool complete = judged.actual_written && !judged.engine_failed;
+    if (complete && first) event["difference"] = first_difference(*first, judged.results);
     add_end(judged, files, &event);
     emit_(event);
-    if (judged.actual_written && !first) first = std::move(judged.results);
+    if (complete && !first) first = std::move(judged.results);
   }
   Json finished = make_event(event::kCaseFinished);
   finished["case"] = order.id;
@@ -195,7 +158,7 @@ CaseRunner::Judged CaseRunner::run_once(const CaseOrder& order, const Files& fil
   summary.load_seconds = load_seconds_;
   summary.peak_rss = proc_kilobytes("/proc/self/status", "VmHWM");
   summary.seconds = since(begin);
-  note_difference(judged.verdict, &summary);
+  add_difference(judged.verdict, &summary);
   return judged;
 }
 
@@ -253,13 +216,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
     judged.engine_failed = true;
     return judged;
   }
-  judged.summary.batch = session->batch;
-  judged.summary.prompt_tokens = session->prompt_tokens;
-  judged.summary.generated_tokens = session->generated_tokens;
-  judged.summary.prefill_rate = rate(session->prefill_tokens, session->prefill_seconds);
-  judged.summary.decode_rate = rate(session->generated_tokens - session->records.size(), session->decode_seconds);
-  judged.summary.tpot_median = tpot_median(session->records);
-  judged.summary.first_token_seconds = session->first_token_seconds;
+  add_session(*session, &judged.summary);
   judged.provenance = maker_.provenance(order.prompts.size(), session->batch);
   ResultSet& actual = judged.results;
   actual.requests = std::move(session->records);

@@ -132,15 +132,16 @@ bool Recorder::died(size_t index, CaseVerdict verdict, const std::string& log) {
 
 // One end out of those of all repeats: verdict and log of the repeat that explains it, results of the first.
 Recorder::Ended Recorder::combined(size_t index) {
+  const auto comparable = [](const Ended& one) { return !one.actual.empty() && !one.engine_failed; };
   std::vector<RepeatVerdict> verdicts;
   double seconds = 0;
   CaseOutcome& outcome = plan_.cases[index].outcome;
   for (const Ended& one : ended_[index]) {
-    verdicts.push_back({.verdict = one.verdict, .has_results = !one.actual.empty(), .difference = one.difference});
+    verdicts.push_back({.verdict = one.verdict, .has_results = comparable(one), .difference = one.difference});
     outcome.repeats.push_back({.verdict = one.verdict.verdict,
                                .reason = one.verdict.reason,
                                .seconds = one.summary.seconds,
-                               .identical_to_first = !one.actual.empty() && one.difference.empty(),
+                               .identical_to_first = comparable(one) && one.difference.empty(),
                                .difference = one.difference,
                                .actual = one.actual});
     seconds += one.summary.seconds;

@@ -22,7 +22,7 @@ std::string first_difference(const ResultSet& first, const ResultSet& other);
 
 struct RepeatVerdict {
   CaseVerdict verdict;
-  bool has_results = false;  // actual.json was written
+  bool has_results = false;  // of every request, in actual.json
   std::string difference;    // first_difference from the earliest repeat that has results
 };
 

@@ -48,7 +48,7 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir)
   add("--backend", options.backend);
   add("--backend-options", options.backend_options);
   add("--recorded", options.recorded.string());
-  if (options.repeat > 1) add("--repeat", std::to_string(options.repeat));
+  if (options.repeat > 0) add("--repeat", std::to_string(options.repeat));
   if (options.strict) command += " --strict";
   for (const auto& dir_of_plugins : options.plugins.plugin_path) add("--plugin-path", dir_of_plugins.string());
   return command;

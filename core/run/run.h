@@ -90,8 +90,8 @@ struct Repeat {
   Verdict verdict = Verdict::kNotComparable;
   std::string reason = {};
   double seconds = 0;
-  bool identical_to_first = false;  // to the results of the earliest repeat that has any, bit by bit
-  std::string difference = {};      // the first value that is not; empty also where there are no results
+  bool identical_to_first = false;  // to the results of the earliest repeat that has all, bit by bit
+  std::string difference = {};      // the first value that is not; empty also where results are missing
   std::string actual = {};          // path; empty: no results
 };
 

@@ -196,6 +196,17 @@ TEST_F(RepeatedRun, CrashOfSomeRepeatsIsFlakyAndTheOthersStillRun) {
   EXPECT_THAT(reason("always"), HasSubstr("2 of 4 repeats did not run"));
 }
 
+TEST_F(RepeatedRun, RepeatWithoutAllResultsIsNoMeasureForTheOthers) {
+  add_turns("partly", "fail a a");
+  options_.repeat = 3;
+  run();
+  EXPECT_EQ(verdict("partly"), "FLAKY");
+  EXPECT_THAT(verdicts_of_repeats("partly"), ElementsAre(Verdict::kInvalid, Verdict::kIdentical, Verdict::kIdentical));
+  EXPECT_FALSE(outcome("partly").repeats[0].identical_to_first);
+  EXPECT_THAT(outcome("partly").repeats[1].difference, IsEmpty());
+  EXPECT_TRUE(outcome("partly").repeats[2].identical_to_first);
+}
+
 TEST_F(RepeatedRun, PassesThatAreNotBitEqualAreEquivalentAtBest) {
   add_turns("unsteady", "a a! a");
   options_.repeat = 3;

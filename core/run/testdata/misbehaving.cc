@@ -10,7 +10,7 @@
 //   slow MS     finishes after that many milliseconds
 //   turns FILE WORD...  finishes; the text is the first WORD the first time, the second the second time and so on, as
 //               counted in FILE; the last one stays. WORD! means the text WORD with one token more; segv ends the
-//               process
+//               process, fail fails
 #include <unistd.h>
 
 #include <algorithm>
@@ -138,8 +138,11 @@ int32_t step(void* handle, const assay_event** events, size_t* count, size_t* pe
     if (!engine.queue.empty()) {
       const Request request = engine.queue.front();
       engine.queue.erase(engine.queue.begin());
-      const std::string word = request.prompt.substr(0, request.prompt.find(' '));
+      const std::string asked = request.prompt.substr(0, request.prompt.find(' '));
       engine.text = rest_of(request.prompt);
+      if (asked == "turns") engine.text = whose_turn(engine.text);
+      const std::string word =
+          asked == "turns" && (engine.text == "segv" || engine.text == "fail") ? engine.text : asked;
       if (Status acted = act(word, engine.text); !acted.ok()) return acted;
       auto event = assay::sdk::sized<assay_event>();
       event.id = request.id;
@@ -153,8 +156,6 @@ int32_t step(void* handle, const assay_event** events, size_t* count, size_t* pe
           const char* value = std::getenv(engine.text.c_str());
           engine.text = value == nullptr ? "(unset)" : value;
         }
-        if (word == "turns") engine.text = whose_turn(engine.text);
-        if (word == "turns" && engine.text == "segv") (void)act("segv", "");
         engine.prompt = request.prompt;
         engine.tokens.assign(engine.text.begin(), engine.text.end());
         if (word == "turns" && engine.text.ends_with('!')) engine.text.pop_back();
