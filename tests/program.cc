@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 extern char** environ;  // NOLINT: POSIX names it
@@ -17,9 +18,24 @@ namespace fs = std::filesystem;
 
 Output run_program(const std::string& program, const std::vector<std::string>& words, const std::string& input,
                    const fs::path& folder) {
+  return run_file(std::string(ASSAY_BINARY_DIR) + "/bin/" + program, words, input, folder);
+}
+
+fs::path find_executable(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path file = fs::path(folder) / name;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
+Output run_file(const fs::path& executable, const std::vector<std::string>& words, const std::string& input,
+                const fs::path& folder) {
   const TemporaryFolder files;
   write_file(files / "in", input);
-  std::vector<std::string> owned = {std::string(ASSAY_BINARY_DIR) + "/bin/" + program};
+  std::vector<std::string> owned = {executable.string()};
   owned.insert(owned.end(), words.begin(), words.end());
   std::vector<char*> pointers;
   for (std::string& word : owned) pointers.push_back(word.data());

@@ -17,6 +17,13 @@ struct Output {
 Output run_program(const std::string& program, const std::vector<std::string>& words, const std::string& input = "",
                    const std::filesystem::path& folder = {});
 
+// Likewise with an executable by its path.
+Output run_file(const std::filesystem::path& executable, const std::vector<std::string>& words,
+                const std::string& input = "", const std::filesystem::path& folder = {});
+
+// The executable of this name on the PATH; empty where there is none.
+std::filesystem::path find_executable(const std::string& name);
+
 // A folder of its own, removed at the end.
 class TemporaryFolder {
  public:

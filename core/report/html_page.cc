@@ -35,8 +35,8 @@ std::string title_of(const ReportRun& run, const Totals& sums) {
   if (sums.cases == 0) return "no case ran";
   if (sums.failed > 0) return fmt::format("{} of {} failed", sums.failed, plural(sums.cases, "case"));
   if (sums.passed == 0) return fmt::format("{}, all skipped", plural(sums.cases, "case"));
-  return fmt::format("{}{} passed{}", run.finished && !run.cancelled ? "all " : "", plural(sums.passed, "case"),
-                     sums.skipped > 0 ? fmt::format(", {} skipped", sums.skipped) : "");
+  return fmt::format("{}{} passed{}", run.finished && !run.cancelled && sums.passed > 1 ? "all " : "",
+                     plural(sums.passed, "case"), sums.skipped > 0 ? fmt::format(", {} skipped", sums.skipped) : "");
 }
 
 std::string incomplete(const ReportRun& run) {
