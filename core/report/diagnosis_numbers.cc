@@ -12,8 +12,9 @@ namespace assay::report {
 namespace {
 
 constexpr size_t kEnoughPairs = 8;
-constexpr double kSpread = 0.02;        // of a value that counts as constant
-constexpr double kClearRouting = 1e-2;  // router score
+constexpr double kSpread = 0.02;           // of a value that counts as constant
+constexpr double kSmallestLogprob = 2e-5;  // nats: rounding to fp32 stays far below
+constexpr double kClearRouting = 1e-2;     // router score
 
 // Logprobs of both sides where the tokens are the same, in nats.
 struct Pairs {
@@ -47,7 +48,7 @@ std::optional<Diagnosis> regular(const RequestEvidence& evidence) {
   std::vector<double> ratios;
   for (size_t i = 0; i < pairs.golden.size(); ++i) {
     differences.push_back(pairs.result[i] - pairs.golden[i]);
-    if (std::abs(pairs.golden[i]) > 1e-3) ratios.push_back(pairs.result[i] / pairs.golden[i]);
+    if (std::abs(pairs.golden[i]) > kSmallestLogprob) ratios.push_back(pairs.result[i] / pairs.golden[i]);
   }
   if (const std::optional<double> ratio = constant(ratios); ratio && std::abs(*ratio - 1) > 0.01) {
     return Diagnosis{

@@ -22,7 +22,10 @@ std::string explanation(const ReportCase& report) {
   std::string out = fmt::format("<div class=\"why\"><p><b>What {} means.</b> {}</p>", to_string(report.verdict.verdict),
                                 html(verdict_meaning(report.verdict.verdict)));
   for (const Diagnosis& one : diagnose(report)) {
-    out += fmt::format("<p><b>Likely cause: {}.</b> {}.</p>", html(one.cause), html(one.sentence));
+    std::string sentence = one.sentence;
+    if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z')
+      sentence[0] = static_cast<char>(sentence[0] - 32);
+    out += fmt::format("<p><b>Likely cause: {}.</b> {}.</p>", html(one.cause), html(sentence));
   }
   return out + "</div>";
 }

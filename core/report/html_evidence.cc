@@ -106,6 +106,17 @@ std::string top_table(const Split& split) {
         token.id >= 0 ? fmt::format("{}", token.id) : "?", token.logprob ? fmt::format("{:.6g}", *token.logprob) : "?",
         token.logprob && best ? figure(*best - *token.logprob) : "?", sides);
   }
+  const bool listed =
+      std::any_of(split.top.begin(), split.top.end(), [](const SplitCandidate& one) { return one.golden; });
+  if (!listed && split.golden_rank) {
+    out += fmt::format(
+        "<tr class=\"hit\"><td class=\"n\">{}<td class=\"tok\">{}<td class=\"n\">{}<td class=\"n\">{}<td "
+        "class=\"n\">{}<td><span "
+        "class=\"golden tag\">golden</span>",
+        *split.golden_rank + 1, html_token(split.golden.text), split.golden.id,
+        split.golden.logprob ? fmt::format("{:.6g}", *split.golden.logprob) : "?",
+        split.golden.logprob && best ? figure(*best - *split.golden.logprob) : "?");
+  }
   return out + "</table>";
 }
 
@@ -295,7 +306,11 @@ std::string evidence_html(const RequestEvidence& evidence, bool open) {
   }
   out += prompt_ids_html(evidence);
   if (evidence.split) out += fmt::format("<p class=\"say\">{}</p>", html(split_text(*evidence.split)));
-  if (!evidence.tokens.empty()) out += "<h5>Tokens, side by side</h5>" + aligned_html(evidence);
+  if (std::any_of(evidence.tokens.begin(), evidence.tokens.end(), differ)) {
+    out += "<h5>Tokens, side by side</h5>" + aligned_html(evidence);
+  } else if (!evidence.tokens.empty()) {
+    out += fmt::format("<p>All {} looked at agree.</p>", plural(evidence.tokens.size(), "generated token"));
+  }
   out += strip_html(evidence);
   if (evidence.split) out += top_table(*evidence.split);
   if (evidence.reanchoring)

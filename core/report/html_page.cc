@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/golden/text.h"
+#include "core/report/diagnosis.h"
 #include "core/report/html_case.h"
 #include "core/report/html_history.h"
 #include "core/report/html_style.h"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr size_t kPlottedCases = 40;         // whose files are read again
 constexpr size_t kIndexedFailures = 50;      // links at the top
+constexpr size_t kIndexedReason = 160;       // code points of a reason beside them
 constexpr size_t kPassingBytes = 3'000'000;  // of unfolding passing cases; the rest are rows
 
 struct Named {
@@ -86,9 +89,14 @@ std::string index_of_failures(const std::vector<Named>& order, size_t failed, bo
   if (failed < 2) return "";
   std::string out = "<table class=\"cases\">";
   for (size_t i = 0; i < std::min(failed, kIndexedFailures); ++i) {
-    out += fmt::format("<tr><td>{}<td><a href=\"#c{}\">{}</a><td class=\"wide\">{}\n",
-                       verdict_badge(order[i].report->verdict.verdict, strict), i, html(order[i].name),
-                       html(order[i].report->verdict.reason));
+    const ReportCase& report = *order[i].report;
+    const std::vector<Diagnosis> causes = diagnose(report);
+    const std::string& reason = report.verdict.reason;
+    const std::string_view head = text::prefix(reason, kIndexedReason);
+    out += fmt::format("<tr><td>{}<td><a href=\"#c{}\">{}</a><td class=\"wide\">{}{}{}\n",
+                       verdict_badge(report.verdict.verdict, strict), i, html(order[i].name),
+                       causes.empty() ? "" : fmt::format("<b>{}</b><br>", html(causes[0].cause)), html(head),
+                       head.size() < reason.size() ? "…" : "");
   }
   out += "</table>";
   if (failed > kIndexedFailures) out += fmt::format("<p class=\"note\">{} more below.</p>", failed - kIndexedFailures);

@@ -53,7 +53,7 @@ th,td{text-align:left;padding:.22rem .7rem .22rem 0;border-bottom:1px solid var(
 unicode-bidi:isolate}
 th{font-weight:600;color:var(--soft)}
 td.n{font-variant-numeric:tabular-nums;white-space:nowrap}
-td.wide{min-width:18rem;overflow-wrap:anywhere}
+td.wide{min-width:24rem;overflow-wrap:anywhere}
 tr.hit td{background:var(--code)}
 .tag{border-radius:4px;padding:0 .35rem;font-size:.8rem;font-weight:600}
 .golden{color:var(--gold)}.result{color:var(--res)}
@@ -80,7 +80,7 @@ background:repeating-linear-gradient(45deg,transparent 0 4px,var(--line) 4px 5px
 .ends{display:flex;justify-content:space-between;position:relative;color:var(--soft);font-size:.8rem}
 .mark{position:absolute;transform:translateX(-50%);color:var(--bad);font-style:normal;line-height:1}
 .plots{display:flex;flex-wrap:wrap;gap:.5rem 1.5rem}
-figure{margin:.4rem 0;flex:1 1 22rem;min-width:0;max-width:40rem}
+figure{margin:.4rem 0;flex:1 1 28rem;min-width:0;max-width:40rem}
 .plot{width:100%;height:auto;display:block}
 .plot text{fill:var(--soft);font-size:12px}
 .grid{stroke:var(--line);fill:none}
