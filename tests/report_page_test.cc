@@ -139,7 +139,7 @@ TEST(ReportPage, NamesTheCauseOfEveryPlantedFailureAndLooksRightLightAndDark) {
   if (chromium.empty()) GTEST_SKIP() << "chromium is not installed: the page was made but not looked at";
   const Output dom = browse(chromium, out / "report.html", {"--dump-dom"});
   EXPECT_LT(dom.out.find("<h2>Failures"), dom.out.find("<h2>Passing"));
-  EXPECT_THAT(article(dom.out, "altered_golden"), HasSubstr("<mark>"));
+  EXPECT_THAT(article(dom.out, "swapped_requests"), HasSubstr("<mark>"));
   const Picture light = shoot(chromium, out / "report.html", {"light", false, 1280});
   const Picture dark = shoot(chromium, out / "report.html", {"dark", true, 1280});
   const Picture phone = shoot(chromium, out / "report.html", {"phone", false, 500});
