@@ -105,6 +105,20 @@ std::string metrics(const CaseVerdict& verdict, bool strict) {
   return out + "</table>";
 }
 
+std::string repeats(const ReportCase& report, bool strict) {
+  if (report.repeats.empty()) return "";
+  std::string out = "<h4>Repeats</h4><table><tr><th>repeat<th>verdict<th>bit by bit<th>time<th>reason";
+  for (size_t i = 0; i < report.repeats.size(); ++i) {
+    const ReportRepeat& one = report.repeats[i];
+    const std::string bits = one.identical_to_first   ? "as the first"
+                             : one.difference.empty() ? "no results"
+                                                      : "differs: " + one.difference;
+    out += fmt::format("<tr><td class=\"n\">{}<td>{}<td>{}<td class=\"n\">{}<td class=\"wide\">{}", i + 1,
+                       verdict_badge(one.verdict, strict), html(bits), duration(one.seconds), html(one.reason));
+  }
+  return out + "</table>";
+}
+
 std::string plots(const ReportCase& report) {
   std::string out;
   for (const RequestCurves& one : read_curves(report, kPlottedRequests)) {
@@ -204,7 +218,8 @@ std::string case_article(const ReportCase& report, const CaseDrawing& drawing) {
     if (!report.log_tail.empty()) {
       out += fmt::format("<h4>End of the engine's log</h4><pre class=\"log\">{}</pre>", html_block(report.log_tail));
     }
-    out += environment(report.verdict) + metrics(report.verdict, run.strict) + evidence_of(report);
+    out += environment(report.verdict) + repeats(report, run.strict) + metrics(report.verdict, run.strict) +
+           evidence_of(report);
     if (drawing.curves) out += plots(report);
   } else {
     out +=

@@ -59,6 +59,19 @@ std::string element(const char* tag, const ReportCase& report) {
                      to_string(report.verdict.verdict), bounded(evidence_text(report)));
 }
 
+// An element for each repeat that does not pass; one for the whole where the repeats are not known.
+std::string repeat_elements(const char* tag, const ReportCase& report, bool strict) {
+  if (report.repeats.empty()) return element(tag, report);
+  std::string xml;
+  for (size_t i = 0; i < report.repeats.size(); ++i) {
+    const ReportRepeat& one = report.repeats[i];
+    if (!fails(one.verdict, strict)) continue;
+    xml += fmt::format("    <{0} message=\"{1}\" type=\"{2}\">repeat {3}: {1}</{0}>\n", tag, bounded(one.reason),
+                       to_string(one.verdict), i + 1);
+  }
+  return xml;
+}
+
 bool flaky(const CaseVerdict& verdict) {
   return verdict.verdict == Verdict::kFlaky || (verdict.judged && *verdict.judged == Verdict::kFlaky);
 }
@@ -71,11 +84,11 @@ std::string testcase(const ReportCase& report, const std::string& name, bool str
   xml += properties(report);
   switch (outcome(report.verdict.verdict, strict)) {
     case Outcome::kPass:
-      if (flaky(report.verdict)) xml += element("flakyFailure", report);
+      if (flaky(report.verdict)) xml += repeat_elements("flakyFailure", report, strict);
       break;
     case Outcome::kFailure:
       xml += element("failure", report);
-      if (flaky(report.verdict)) xml += element("rerunFailure", report);
+      if (flaky(report.verdict)) xml += repeat_elements("rerunFailure", report, strict);
       break;
     case Outcome::kError:
       xml += element("error", report);

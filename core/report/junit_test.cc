@@ -57,6 +57,18 @@ TEST(Junit, EquivalentFailsOnlyUnderStrict) {
   EXPECT_THAT(junit({report("a", Verdict::kEquivalent)}, true), HasSubstr("<failure"));
 }
 
+TEST(Junit, ANotDeterministicCaseNamesTheRepeatsThatFail) {
+  ReportCase flaky = report("a", Verdict::kFlaky, "passed 1 of 2 repeats");
+  flaky.repeats = {{.verdict = Verdict::kIdentical}, {.verdict = Verdict::kDiverged, .reason = "token 3"}};
+  EXPECT_THAT(junit({flaky}, false),
+              HasSubstr("<rerunFailure message=\"token 3\" type=\"DIVERGED\">repeat 2: token 3<"));
+  flaky.verdict.judged = Verdict::kFlaky;
+  flaky.verdict.verdict = Verdict::kWaived;
+  const std::string waived = junit({flaky}, false);
+  EXPECT_THAT(waived, HasSubstr("<flakyFailure message=\"token 3\""));
+  EXPECT_THAT(waived, Not(HasSubstr("<failure")));
+}
+
 TEST(Junit, NamesAreUniqueAndGroupedByFolder) {
   const std::string xml = junit({report("m/n/x", Verdict::kIdentical), report("m/n/x", Verdict::kIdentical)}, false);
   EXPECT_THAT(xml, HasSubstr("name=\"m/n/x\" classname=\"m.n\""));

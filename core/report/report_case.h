@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "assay/verdict.h"
 
@@ -29,6 +30,15 @@ struct Figures {
   std::optional<double> max_abs_logprob_difference = {};  // nats; nullopt: none were compared
 };
 
+// One of several runs of a case.
+struct ReportRepeat {
+  Verdict verdict = Verdict::kNotComparable;
+  std::string reason = {};
+  double seconds = 0;
+  bool identical_to_first = false;  // bit by bit
+  std::string difference = {};      // the first value that is not
+};
+
 struct ReportCase {
   std::string name = {};  // e.g. "moe/moe_10m_licences_b1"; two roots of one run may hold the same one
   std::string path = {};  // case folder
@@ -39,6 +49,7 @@ struct ReportCase {
   double seconds = 0;
   std::string actual = {};  // path of the results file; empty: none
   Figures figures = {};
+  std::vector<ReportRepeat> repeats = {};  // in order; empty: the case was to run once
 };
 
 // The text a person reads under a verdict: reason, metrics with their findings, the golden, how to run it again.

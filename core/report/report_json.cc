@@ -42,6 +42,14 @@ Json case_json(const ReportCase& report, const std::string& name, bool strict) {
   json["passes"] = report.verdict.verdict == Verdict::kSkipped ? Json() : Json(passes(report.verdict.verdict, strict));
   json["likely_causes"] = std::move(diagnoses);
   json["figures"] = figures_json(report);
+  json["repeats"] = Json::array();
+  for (const ReportRepeat& one : report.repeats) {
+    json["repeats"].push_back({{"verdict", to_string(one.verdict)},
+                               {"reason", one.reason},
+                               {"seconds", one.seconds},
+                               {"identical_to_first", one.identical_to_first},
+                               {"difference", one.difference}});
+  }
   json["reproduce"] = report.reproduce;
   json["results"] = report.actual;
   json["log_tail"] = report.log_tail;

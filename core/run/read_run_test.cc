@@ -124,6 +124,21 @@ TEST_F(ReadRun, TheFirstVerdictOfACaseStands) {
   EXPECT_EQ(read()->summary.outcomes[0].verdict.verdict, Verdict::kDiverged);
 }
 
+TEST_F(ReadRun, RepeatsComeBack) {
+  begin();
+  Json line =
+      event("case_finished", 104, {{"case", "a"}, {"verdict", to_json(CaseVerdict{Verdict::kFlaky, "r", "g", {}})}});
+  line["repeats"] =
+      Json::array({to_json(Repeat{.verdict = Verdict::kIdentical, .identical_to_first = true}),
+                   to_json(Repeat{.verdict = Verdict::kDiverged, .reason = "r", .difference = "token 3"})});
+  add(line);
+  const Result<RunRecord> record = read();
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  ASSERT_EQ(record->summary.outcomes[0].repeats.size(), 2u);
+  EXPECT_EQ(record->summary.outcomes[0].repeats[1].difference, "token 3");
+  EXPECT_EQ(record->summary.outcomes[0].repeats[1].verdict, Verdict::kDiverged);
+}
+
 TEST_F(ReadRun, VerdictsAloneLeaveOutTheFindings) {
   begin();
   Json line = event("case_finished", 104, {{"case", "a"}});

@@ -112,6 +112,9 @@ report::ReportCase report_case(const run::CaseOutcome& outcome, bool strict) {
                                       .load_seconds = summary.load_seconds,
                                       .first_token_seconds = summary.first_token_seconds}};
   if (summary.has_difference) made.figures.max_abs_logprob_difference = summary.max_abs_difference;
+  for (const run::Repeat& one : outcome.repeats) {
+    made.repeats.push_back({one.verdict, one.reason, one.seconds, one.identical_to_first, one.difference});
+  }
   if (!passes(outcome.verdict.verdict, strict)) made.log_tail = log_tail(outcome.log);
   return made;
 }
