@@ -41,7 +41,10 @@ json run_in(const TemporaryFolder& folder, int code, const std::vector<std::stri
 TEST(Waivers, FailureUnderAWaiverPassesTheRunUntilItExpires) {
   const TemporaryFolder folder;
   write_case(folder / "cases/one", "dross", waiver("2999-12-31", "[DIVERGED]"));
-  EXPECT_EQ(run_in(folder, 0)[0]["verdict"], "WAIVED");
+  const json waived = run_in(folder, 0)[0];
+  EXPECT_EQ(waived["verdict"], "WAIVED");
+  EXPECT_EQ(waived["judged"], "DIVERGED");
+  EXPECT_THAT(waived["declared"], HasSubstr("known defect (kim, https://example.org/1; until 2999-12-31"));
   write_case(folder / "cases/one", "dross", waiver("2020-12-31", "[DIVERGED]"));
   EXPECT_EQ(run_in(folder, 1)[0]["verdict"], "DIVERGED");
   EXPECT_THAT(read_file(folder / "out/results.jsonl"), HasSubstr("expired on 2020-12-31"));

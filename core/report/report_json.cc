@@ -98,6 +98,8 @@ Json flat_case_json(const ReportCase& report) {
                {"verdict", to_string(report.verdict.verdict)},
                {"reason", report.verdict.reason},
                {"golden", report.verdict.golden}};
+  if (!report.verdict.declared.empty()) json["declared"] = report.verdict.declared;
+  if (report.verdict.judged) json["judged"] = to_string(*report.verdict.judged);
   json.update(figures_json(report));
   json["reproduce"] = report.reproduce;
   return json;

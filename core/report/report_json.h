@@ -18,7 +18,7 @@ std::string report_json(const ReportRun& run);
 // Through a temporary file; kInfra names the path.
 Status write_json(const std::string& path, const ReportRun& run);
 
-// One case on one level, as `assay run --json` prints it.
+// One case on one level, as `assay run --json` prints it; "declared" and "judged" only where there is something to say.
 nlohmann::ordered_json flat_case_json(const ReportCase& report);
 
 }  // namespace assay::report
