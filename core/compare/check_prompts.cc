@@ -77,7 +77,7 @@ struct PromptLength {
 std::optional<PromptLength> prompt_length(const RequestRecord& record) {
   if (record.prompt_ids) return PromptLength{record.prompt_ids->size(), "prompt ids"};
   const size_t generated = record.tokens ? record.tokens->size() : 0;
-  const size_t values = joined_logprobs(record).size();
+  const size_t values = logprob_count(record);
   if (!record.tokens || values <= generated) return std::nullopt;
   return PromptLength{values - generated + 1, "logprobs"};
 }

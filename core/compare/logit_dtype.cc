@@ -16,6 +16,7 @@ constexpr int kBf16 = 8;
 constexpr double kRounding = 4e-6;   // of the difference of two fp32 logprobs of magnitude < 16
 constexpr double kLeastLogit = 0.5;  // smaller logits have ULPs near the error of Z
 constexpr size_t kLeastSamples = 12;
+constexpr size_t kMostSteps = 4096;  // enough for any answer
 
 // A generated position of the golden with what its logits are likely to be.
 struct Sample {
@@ -48,10 +49,12 @@ void add_steps(const TopEntry* entries, size_t count, std::optional<double> z, s
 std::vector<Step> steps_of(const ResultSet& golden, const RerunResult* rerun) {
   std::vector<Step> steps;
   for (const RequestRecord& record : golden.requests) {
+    if (steps.size() >= kMostSteps) break;
     if (!record.top_n) continue;
     const RerunRequest* again = rerun == nullptr ? nullptr : rerun->find(record.id);
     const TopEntry* entries = record.top_n->entries.data();
-    for (size_t i = 0; i < record.top_n->counts.size(); entries += record.top_n->counts[i++]) {
+    for (size_t i = 0; i < record.top_n->counts.size() && steps.size() < kMostSteps;
+         entries += record.top_n->counts[i++]) {
       std::optional<double> z;
       if (again != nullptr && i < again->positions.size()) z = z_of(again->positions[i]);
       if (rerun == nullptr || z) add_steps(entries, record.top_n->counts[i], z, steps);

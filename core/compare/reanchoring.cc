@@ -131,6 +131,12 @@ std::vector<double> joined_logprobs(const RequestRecord& record) {
   return joined;
 }
 
+size_t logprob_count(const RequestRecord& record) {
+  if (record.logprobs) return record.logprobs->size();
+  if (!record.generated_logprobs) return 0;
+  return record.generated_logprobs->size() + (record.prompt_logprobs ? record.prompt_logprobs->size() : 0);
+}
+
 std::optional<LogprobStatistics> logprob_statistics(const RequestRecord& golden, const RequestRecord& result,
                                                     size_t count, double tolerance) {
   const std::vector<double> a = joined_logprobs(golden);

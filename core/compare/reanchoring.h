@@ -33,5 +33,6 @@ std::optional<LogprobStatistics> logprob_statistics(const RequestRecord& golden,
 
 // Joined logprobs of a record (P - 1 + G); empty: none.
 std::vector<double> joined_logprobs(const RequestRecord& record);
+size_t logprob_count(const RequestRecord& record);  // their number
 
 }  // namespace assay::compare
