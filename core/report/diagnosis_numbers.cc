@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -42,15 +43,50 @@ std::optional<double> constant(const std::vector<double>& values) {
   return middle;
 }
 
+// Whether a value has no more bits than bf16 keeps.
+bool in_bf16(double value) {
+  const auto narrow = static_cast<float>(value);
+  return static_cast<double>(narrow) == value && (std::bit_cast<uint32_t>(narrow) & 0xFFFFU) == 0;
+}
+
+std::optional<Diagnosis> coarse(const RequestEvidence& evidence, const Pairs& pairs) {
+  const auto count = [](const std::vector<double>& values) {
+    return std::count_if(values.begin(), values.end(), in_bf16);
+  };
+  const auto total = static_cast<ptrdiff_t>(pairs.result.size());
+  if (pairs.result.size() < kEnoughPairs || count(pairs.result) < total || count(pairs.golden) * 2 > total) return {};
+  return Diagnosis{
+      "numbers kept in few bits",
+      fmt::format("request {}: all {} logprobs of the result fit into bf16, the golden's do not: somewhere "
+                  "logprobs or probabilities are rounded to it",
+                  evidence.request, total)};
+}
+
+// Whether the result's logprobs are the golden's, one position later or earlier.
+std::optional<Diagnosis> shifted(const RequestEvidence& evidence, const Pairs& pairs) {
+  const std::vector<double>& a = pairs.golden;
+  const std::vector<double>& b = pairs.result;
+  if (a.size() <= kEnoughPairs || a == b) return std::nullopt;
+  const bool later = std::equal(a.begin(), a.end() - 1, b.begin() + 1);
+  const bool earlier = std::equal(a.begin() + 1, a.end(), b.begin());
+  if (!later && !earlier) return std::nullopt;
+  return Diagnosis{"logprobs at the wrong position",
+                   fmt::format("request {}: the result's logprobs are the golden's, one position {}: values and tokens "
+                               "were paired wrongly",
+                               evidence.request, later ? "late" : "early")};
+}
+
 std::optional<Diagnosis> regular(const RequestEvidence& evidence) {
   const Pairs pairs = pairs_of(evidence);
+  if (std::optional<Diagnosis> one = shifted(evidence, pairs)) return one;
+  if (std::optional<Diagnosis> one = coarse(evidence, pairs)) return one;
   std::vector<double> differences;
   std::vector<double> ratios;
   for (size_t i = 0; i < pairs.golden.size(); ++i) {
     differences.push_back(pairs.result[i] - pairs.golden[i]);
     if (std::abs(pairs.golden[i]) > kSmallestLogprob) ratios.push_back(pairs.result[i] / pairs.golden[i]);
   }
-  if (const std::optional<double> ratio = constant(ratios); ratio && std::abs(*ratio - 1) > 0.01) {
+  if (const std::optional<double> ratio = constant(ratios); ratio && *ratio > 0.05 && std::abs(*ratio - 1) > 0.01) {
     return Diagnosis{
         "logprobs off by a factor",
         fmt::format("request {}: every logprob is {} times the golden's over {} positions: another base of "
@@ -82,7 +118,9 @@ bool numbers_only(const CaseVerdict& verdict) {
 
 void diagnose_logprobs(const CaseVerdict& verdict, Diagnoses& found) {
   const std::optional<Verdict> judged = verdict_of(verdict, "logprobs");
-  if (!judged || *judged == Verdict::kIdentical) return;
+  if (judged != Verdict::kDrift && judged != Verdict::kEquivalent) return;
+  size_t single = 0;  // requests with one value beyond tolerance that stands alone
+  size_t beyond = 0;  // requests with any
   uint64_t over = 0;
   uint64_t count = 0;
   const RequestEvidence* worst = nullptr;
@@ -93,6 +131,8 @@ void diagnose_logprobs(const CaseVerdict& verdict, Diagnoses& found) {
       return;
     }
     over += evidence.logprobs->over;
+    beyond += evidence.logprobs->over > 0 ? 1 : 0;
+    single += evidence.logprobs->over == 1 && evidence.logprobs->max > 20 * evidence.logprobs->mean ? 1 : 0;
     count += evidence.logprobs->count;
     if (worst == nullptr || evidence.logprobs->max > worst->logprobs->max) worst = &evidence;
   }
@@ -101,10 +141,11 @@ void diagnose_logprobs(const CaseVerdict& verdict, Diagnoses& found) {
   const std::string largest = fmt::format("the largest difference is {} nats, request {} index {}", figure(numbers.max),
                                           worst->request, numbers.max_index);
   const std::string hint = environment_hint(verdict);
-  if (over == 1 && numbers.max > 20 * numbers.mean) {
-    found.push_back({"a single logprob", fmt::format("one of {} logprobs is beyond tolerance and the tokens agree; {}: "
-                                                     "one value was altered, the arithmetic around it is right",
-                                                     count, largest)});
+  if (beyond > 0 && single == beyond) {
+    found.push_back({"a single logprob",
+                     fmt::format("{} of {} logprobs {} beyond tolerance{} and the tokens agree; {}: single values were "
+                                 "altered, the arithmetic around them is right",
+                                 over, count, over == 1 ? "is" : "are", over == 1 ? "" : ", one a request,", largest)});
   } else if (over > 0) {
     found.push_back(
         {"numeric drift", fmt::format("the tokens agree, {} of {} logprobs are beyond the tolerance of {}; {}{}", over,
@@ -170,17 +211,57 @@ std::optional<Verdict> verdict_of(const CaseVerdict& verdict, const std::string&
 void diagnose_numbers(const CaseVerdict& verdict, Diagnoses& found) {
   const std::optional<Verdict> text = verdict_of(verdict, "generated_text");
   const std::optional<Verdict> tokens = verdict_of(verdict, "generated_tokens");
-  if (text && tokens && *text == Verdict::kDiverged && *tokens == Verdict::kIdentical) {
+  if (text && !passes(*text) && *text != Verdict::kNotComparable && tokens == Verdict::kIdentical && found.empty()) {
     found.push_back({"detokenisation",
                      "all tokens agree and the text does not: the ids were turned into text in another "
-                     "way (tokenizer file, special tokens, white space, clean-up)"});
+                     "way (tokenizer file, special tokens, white space, clean-up), or the text was cut "
+                     "or changed afterwards"});
   }
   if (found.empty()) diagnose_logprobs(verdict, found);
   if (numbers_only(verdict) || found.empty()) diagnose_routing(verdict, found);
 }
 
+namespace {
+
+// What the runner says about the end of an engine, and about answers that nobody can use.
+void diagnose_reason(const CaseVerdict& verdict, Diagnoses& found) {
+  struct Sign {
+    Verdict verdict;
+    std::string_view words;
+    const char* cause;
+    const char* sentence;
+  };
+  constexpr Sign kSigns[] = {
+      {Verdict::kCrashed, "SIGSEGV", "an invalid memory access", "the engine read or wrote memory that is not its own"},
+      {Verdict::kCrashed, "SIGBUS", "an invalid memory access",
+       "a mapped file was cut short, or memory was misaligned"},
+      {Verdict::kCrashed, "SIGABRT", "the engine aborted itself",
+       "an assertion, an uncaught exception or a broken heap"},
+      {Verdict::kCrashed, "SIGFPE", "an arithmetic trap", "an integer division by zero or an overflow"},
+      {Verdict::kCrashed, "SIGILL", "an instruction this machine lacks", "the binary was built for another processor"},
+      {Verdict::kCrashed, "no verdict after", "a hang", "the engine did not finish within the time limit of the case"},
+      {Verdict::kCrashed, "the limit is", "out of memory", "the engine took more memory than the case may use"},
+      {Verdict::kCrashed, "exit code", "the engine ended the process", "something in it called exit"},
+      {Verdict::kCrashed, "did not finish", "the run was killed",
+       "whether the engine is to blame cannot be told from here"},
+      {Verdict::kInvalid, "never answered it", "a lost request",
+       "the engine forgot a request: its queue or its end "
+       "condition is wrong"},
+      {Verdict::kInvalid, "never asked", "an answer nobody asked for", "the engine's request ids are mixed up"},
+      {Verdict::kInvalid, "a second time", "a request answered twice", "the engine does not drop what is finished"},
+  };
+  for (const Sign& sign : kSigns) {
+    if (verdict.verdict != sign.verdict || verdict.reason.find(sign.words) == std::string::npos) continue;
+    found.push_back({sign.cause, sign.sentence});
+    return;
+  }
+}
+
+}  // namespace
+
 void diagnose_rest(const ReportCase& report, Diagnoses& found) {
   const CaseVerdict& verdict = report.verdict;
+  if (found.empty()) diagnose_reason(verdict, found);
   diagnose_performance(verdict, found);
   if (!found.empty()) return;
   const std::string hint = environment_hint(verdict);

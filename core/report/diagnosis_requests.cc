@@ -129,6 +129,8 @@ bool says(const Finding& finding, std::initializer_list<std::string_view> words)
 }  // namespace
 
 void diagnose_prompts(const CaseVerdict& verdict, Diagnoses& found) {
+  diagnose_exchange(verdict, found);
+  if (!found.empty()) return;  // prompts that came with the output of another request differ, too
   std::vector<std::string> ids;
   std::string fault;
   for (const RequestEvidence& evidence : verdict.evidence) {
@@ -146,7 +148,6 @@ void diagnose_prompts(const CaseVerdict& verdict, Diagnoses& found) {
 }
 
 void diagnose_requests(const CaseVerdict& verdict, Diagnoses& found) {
-  diagnose_exchange(verdict, found);
   if (found.empty()) diagnose_left_over(verdict, found);
   diagnose_fixed_position(verdict, found);
 }

@@ -12,13 +12,13 @@ namespace assay::report {
 
 using Diagnoses = std::vector<Diagnosis>;
 
-// Other inputs: prompt ids that differ, doubled or missing first token, cut prompts.
+// Outputs of other requests; else other inputs: prompt ids that differ, doubled or missing first token, cut prompts.
 void diagnose_prompts(const CaseVerdict& verdict, Diagnoses& found);
 
-// Outputs of other requests, requests missing, state left over from request to request.
+// State left over from request to request, positions at which all requests part.
 void diagnose_requests(const CaseVerdict& verdict, Diagnoses& found);
 
-// NaN and infinities, empty results, early stop, one token over and over.
+// NaN and infinities, empty results, requests missing.
 void diagnose_broken_output(const CaseVerdict& verdict, Diagnoses& found);
 
 // Token lists that are edits of each other: dropped, repeated, exchanged, changed alone.

@@ -174,6 +174,37 @@ TEST(Diagnosis, RegularLogprobErrorsAreNamed) {
   EXPECT_EQ(cause(drifted(1, -0.25)), "logprobs off by a constant");
 }
 
+TEST(Diagnosis, LogprobsInFewBitsOrAtTheWrongPositionAreNamed) {
+  ReportCase report = drifted(1, 0);
+  std::vector<AlignedToken>& tokens = report.verdict.evidence[0].tokens;
+  for (AlignedToken& token : tokens) *token.result->logprob = -0.125;
+  EXPECT_EQ(cause(report), "numbers kept in few bits");
+  for (size_t i = 1; i < tokens.size(); ++i) tokens[i].result->logprob = tokens[i - 1].golden->logprob;
+  EXPECT_EQ(cause(report), "logprobs at the wrong position");
+}
+
+TEST(Diagnosis, TheEndOfAnEngineIsToldFromWhatTheRunnerSaw) {
+  EXPECT_EQ(cause(sample::one_case("a", Verdict::kCrashed, "SIGSEGV (Segmentation fault)")),
+            "an invalid memory access");
+  EXPECT_EQ(cause(sample::one_case("a", Verdict::kCrashed, "no verdict after 3 s")), "a hang");
+  EXPECT_EQ(cause(sample::one_case("a", Verdict::kInvalid, "request 1: the engine never answered it")),
+            "a lost request");
+}
+
+TEST(Diagnosis, MissingLogprobsAreNoDrift) {
+  ReportCase report = drifted(1, 0.3);
+  report.verdict.verdict = report.verdict.metrics[0].verdict = Verdict::kNotComparable;
+  report.verdict.golden = "g";
+  EXPECT_THAT(diagnose(report), IsEmpty());
+}
+
+TEST(Diagnosis, ExchangedRequestsAreNotBlamedOnTheirPrompts) {
+  ReportCase report = diverged({evidence("0", ids(1, 20), ids(100, 20)), evidence("1", ids(100, 20), ids(1, 20))});
+  report.verdict.evidence[0].golden_prompt_ids = {1};
+  report.verdict.evidence[0].result_prompt_ids = {2};
+  EXPECT_EQ(cause(report), "output of another request");
+}
+
 TEST(Diagnosis, IrregularDriftNamesWhatChangedInTheEnvironment) {
   ReportCase report = drifted(1, 0);
   for (size_t i = 0; i < 20; ++i) *report.verdict.evidence[0].tokens[i].result->logprob += i % 3 == 0 ? 0.02 : -0.03;

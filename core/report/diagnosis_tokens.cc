@@ -80,9 +80,11 @@ std::optional<Diagnosis> edit_of(const RequestEvidence& evidence) {
   }
   if (agree(golden, at, result, at + 1) >= kEnough) {
     const bool twice = at > 0 && result[at] == result[at - 1];
-    return Diagnosis{twice ? "a token repeated" : "a token inserted",
-                     fmt::format("request {}: token {} is one too many{} and all that follow moved down by one",
-                                 evidence.request, position, twice ? ", a repetition of the one before," : "")};
+    return Diagnosis{
+        twice ? "a token repeated" : "a token inserted",
+        fmt::format("request {}: token {} is one too many{} and all that follow moved down by one{}", evidence.request,
+                    position, twice ? ", a repetition of the one before," : "",
+                    position == 0 ? ": at the very start, as if the prompt's last token had not been seen" : "")};
   }
   const auto tail = result.begin() + static_cast<ptrdiff_t>(at);
   if (result.size() >= at + kStuck && std::all_of(tail, result.end(), [&](int32_t id) { return id == *tail; })) {
