@@ -153,8 +153,9 @@ void diagnose_logprobs(const CaseVerdict& verdict, Diagnoses& found) {
                                       hint.empty() ? ": another order of summation, kernel or rounding point"
                                                    : ". What changed since the golden was made: " + hint)});
   } else if (passes(verdict.verdict)) {
-    found.push_back({"rounding", fmt::format("the tokens agree and every logprob is within the tolerance of {}; {}",
-                                             figure(numbers.tolerance), largest)});
+    found.push_back({"differences within tolerance",
+                     fmt::format("the tokens agree and every logprob is within the tolerance of {}; {}",
+                                 figure(numbers.tolerance), largest)});
   }
 }
 
