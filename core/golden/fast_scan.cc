@@ -1,6 +1,7 @@
 #include "core/golden/fast_scan.h"
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <limits>
@@ -15,6 +16,20 @@ namespace {
 constexpr std::array<double, 23> kPowers = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 constexpr uint64_t kExact = uint64_t{1} << 53;  // integers up to here are doubles
+
+// Eight characters, the first in the lowest byte, as bytes from 0 to 9; false when one is no digit: it has its high bit
+// set or is 10 or more, which adding 0x76 carries into the high bit.
+bool digit_bytes(uint64_t& eight) {
+  eight ^= 0x3030303030303030U;
+  return ((eight | (eight + 0x7676767676767676U)) & 0x8080808080808080U) == 0;
+}
+
+// The number that eight digit bytes spell: neighbours are joined to two, four, eight digits.
+uint64_t joined(uint64_t eight) {
+  eight = (eight & 0x000F000F000F000FU) * 10 + ((eight >> 8U) & 0x000F000F000F000FU);
+  eight = (eight & 0x000000FF000000FFU) * 100 + ((eight >> 16U) & 0x000000FF000000FFU);
+  return (eight & 0xFFFFU) * 10000 + (eight >> 32U);
+}
 
 // Bytes of a string that stand for themselves and are no part of a longer code point.
 bool is_plain(char c) {
@@ -116,6 +131,20 @@ bool Scanner::number(double& value) {
   return finite(at_, value);
 }
 
+// Appends the digits that stand here, modulo 2^64.
+void Scanner::take_digits(uint64_t& digits) {
+  if constexpr (std::endian::native == std::endian::little) {
+    uint64_t eight = 0;
+    while (end_ - at_ >= 8) {
+      std::memcpy(&eight, at_, sizeof(eight));
+      if (!digit_bytes(eight)) break;
+      digits = digits * 100000000 + joined(eight);
+      at_ += 8;
+    }
+  }
+  for (; is_digit(*at_); ++at_) digits = digits * 10 + static_cast<uint64_t>(*at_ - '0');
+}
+
 // Up to 19 significant digits fit an integer. When that is at most 2^53 and the power of ten exact, one correctly
 // rounded multiplication or division gives the nearest double (Clinger, "How to Read Floating Point Numbers
 // Accurately", 1990).
@@ -136,7 +165,7 @@ bool Scanner::finite(const char* first, double& value) {
   int64_t power = 0;
   if (*at_ == '.') {
     const char* fraction = ++at_;
-    for (; is_digit(*at_); ++at_) digits = digits * 10 + static_cast<uint64_t>(*at_ - '0');
+    take_digits(digits);
     if (at_ == fraction) return false;
     count += at_ - fraction;
     power = fraction - at_;

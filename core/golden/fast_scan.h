@@ -89,6 +89,7 @@ class Scanner {
   // At least one digit since `first`, no needless zero before them.
   bool well_formed_whole(const char* first) const { return at_ > first && (*first != '0' || at_ - first == 1); }
   bool finite(const char* first, double& value);
+  void take_digits(uint64_t& digits);
   bool escape(std::string& value);
   bool hex(uint32_t& unit);
 
