@@ -37,7 +37,7 @@ Status Batch::fits(const std::vector<Request>& requests, const assay_model_info&
 }
 
 Batch::Batch(std::vector<Request> requests, const Device& device, std::optional<int32_t> eod) {
-  RowSetting setting;
+  SequenceSetting setting;
   setting.new_tokens = requests.front().max_new_tokens;
   setting.sampling = requests.front().sampling;
   setting.eod = eod;
@@ -58,9 +58,9 @@ Batch::Batch(std::vector<Request> requests, const Device& device, std::optional<
 
 Status Batch::step(Device* device, const Host& host, std::vector<EngineEvent>* events) {
   std::vector<assay_run> runs;
-  std::vector<Row*> running;
+  std::vector<Sequence*> running;
   std::vector<float*> margins;
-  for (Row& row : rows_) {
+  for (Sequence& row : rows_) {
     if (row.done()) continue;
     runs.push_back(row.next(start_, end_));
     running.push_back(&row);
@@ -83,11 +83,11 @@ Status Batch::step(Device* device, const Host& host, std::vector<EngineEvent>* e
 }
 
 bool Batch::done() const {
-  return std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.done(); });
+  return std::all_of(rows_.begin(), rows_.end(), [](const Sequence& row) { return row.done(); });
 }
 
 bool Batch::cancel(uint64_t id) {
-  return std::erase_if(rows_, [id](const Row& row) { return row.request().id == id; }) > 0;
+  return std::erase_if(rows_, [id](const Sequence& row) { return row.request().id == id; }) > 0;
 }
 
 }  // namespace assay::engines

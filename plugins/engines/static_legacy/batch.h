@@ -10,7 +10,7 @@
 #include "plugins/engines/common/engine_border.h"
 #include "plugins/engines/common/engine_result.h"
 #include "plugins/engines/static_legacy/device.h"
-#include "plugins/engines/static_legacy/row.h"
+#include "plugins/engines/common/sequence.h"
 
 namespace assay::engines {
 
@@ -37,11 +37,11 @@ class Batch {
   bool cancel(uint64_t id);
 
   // Rows in submission order without the cancelled ones.
-  std::vector<Row>& rows() { return rows_; }
-  const std::vector<Row>& rows() const { return rows_; }
+  std::vector<Sequence>& rows() { return rows_; }
+  const std::vector<Sequence>& rows() const { return rows_; }
 
  private:
-  std::vector<Row> rows_;
+  std::vector<Sequence> rows_;
   size_t start_ = 0;  // positions before it went through the model
   size_t end_ = 0;    // positions of the coming forward: start_ .. end_ - 1
 };

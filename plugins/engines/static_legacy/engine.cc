@@ -100,7 +100,7 @@ void StaticEngine::start_batch(std::vector<EngineEvent>* events) {
 
 void StaticEngine::finish_batch(std::vector<EngineEvent>* events) {
   const double latency = static_cast<double>(host_.now_ns() - *began_) * 1e-9;
-  for (Row& row : batch_->rows()) {
+  for (Sequence& row : batch_->rows()) {
     EngineResult result = row.take_result();
     result.latency = latency;
     add_texts(row, &result);
@@ -110,11 +110,11 @@ void StaticEngine::finish_batch(std::vector<EngineEvent>* events) {
 }
 
 void StaticEngine::fail_batch(const Status& status, std::vector<EngineEvent>* events) {
-  for (const Row& row : batch_->rows()) events->push_back(failed_event(row.request().id, status));
+  for (const Sequence& row : batch_->rows()) events->push_back(failed_event(row.request().id, status));
   batch_.reset();
 }
 
-void StaticEngine::add_texts(const Row& row, EngineResult* result) const {
+void StaticEngine::add_texts(const Sequence& row, EngineResult* result) const {
   result->prompt = row.request().prompt;
   if (const auto generated = codec_.generated(result->prompt.value_or(""), row.tokens())) {
     result->text = generated->text;

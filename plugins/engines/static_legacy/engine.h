@@ -24,7 +24,7 @@
 #include "plugins/engines/static_legacy/batch.h"
 #include "plugins/engines/static_legacy/device.h"
 #include "plugins/engines/static_legacy/options.h"
-#include "plugins/engines/static_legacy/text_codec.h"
+#include "plugins/engines/common/text_codec.h"
 
 namespace assay::engines {
 
@@ -57,7 +57,7 @@ class StaticEngine {
   void start_batch(std::vector<EngineEvent>* events);
   void finish_batch(std::vector<EngineEvent>* events);
   void fail_batch(const Status& status, std::vector<EngineEvent>* events);
-  void add_texts(const Row& row, EngineResult* result) const;
+  void add_texts(const Sequence& row, EngineResult* result) const;
 
   StaticOptions options_;
   TextCodec codec_;

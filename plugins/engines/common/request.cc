@@ -1,4 +1,4 @@
-#include "plugins/engines/static_legacy/request.h"
+#include "plugins/engines/common/request.h"
 
 #include <cmath>
 #include <span>

@@ -8,7 +8,7 @@
 
 #include "assay/plugin_abi.h"
 #include "assay/status.h"
-#include "plugins/engines/static_legacy/text_codec.h"
+#include "plugins/engines/common/text_codec.h"
 
 namespace assay::engines {
 

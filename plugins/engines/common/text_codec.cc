@@ -1,4 +1,4 @@
-#include "plugins/engines/static_legacy/text_codec.h"
+#include "plugins/engines/common/text_codec.h"
 
 #include <utility>
 
