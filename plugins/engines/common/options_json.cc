@@ -1,5 +1,6 @@
 #include "plugins/engines/common/options_json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -52,6 +53,40 @@ void OptionsReader::integer(const char* name, int64_t least, int64_t most, int32
   std::optional<int64_t> wide;
   integer(name, least, most, &wide);
   if (wide) *value = static_cast<int32_t>(*wide);
+}
+
+void OptionsReader::number(const char* name, const NumberRange& range, double* value) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  const double seen = found->is_number() ? found->get<double>() : std::nan("");
+  if (seen > range.above && seen >= range.least && seen <= range.most) {
+    *value = seen;
+    return;
+  }
+  const auto text = [](double bound) { return nlohmann::json(bound).dump(); };
+  std::string expected = "a number";
+  if (std::isfinite(range.above)) expected += " above " + text(range.above);
+  if (std::isfinite(range.least)) expected += " from " + text(range.least);
+  if (std::isfinite(range.most)) expected += " up to " + text(range.most);
+  fail(name, expected);
+}
+
+void OptionsReader::boolean(const char* name, bool* value) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  if (!found->is_boolean()) return fail(name, "true or false");
+  *value = found->get<bool>();
+}
+
+void OptionsReader::choice(const char* name, std::initializer_list<const char*> choices, std::string* value) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  std::string names;
+  for (const char* one : choices) {
+    if (found->is_string() && found->get<std::string>() == one) *value = one;
+    names += (names.empty() ? "" : ", ") + std::string(one);
+  }
+  if (!found->is_string() || found->get<std::string>() != *value) fail(name, "one of " + names);
 }
 
 void OptionsReader::string(const char* name, std::string* value) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +14,13 @@
 #include "assay/status.h"
 
 namespace assay::engines {
+
+// What a number may be: above `above` and from `least` to `most`.
+struct NumberRange {
+  double above = -std::numeric_limits<double>::infinity();
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+};
 
 // Reads the members of one JSON object by name and notes the first failure. Not thread-safe.
 class OptionsReader {
@@ -25,7 +34,10 @@ class OptionsReader {
   // Each leaves *value alone when the member is absent or null.
   void integer(const char* name, int64_t least, int64_t most, std::optional<int64_t>* value);
   void integer(const char* name, int64_t least, int64_t most, int32_t* value);
+  void number(const char* name, const NumberRange& range, double* value);
+  void boolean(const char* name, bool* value);
   void string(const char* name, std::string* value);
+  void choice(const char* name, std::initializer_list<const char*> choices, std::string* value);
   void strings(const char* name, std::vector<std::string>* value);
 
   // kInvalid: not a JSON object, a member of the wrong type or range, or one that nothing asked for (the known names

@@ -36,6 +36,11 @@ bool Sequence::wants_prompt() const {
   return request_.want_routing || (!setting_.skip_prompt && (request_.want_logprobs || request_.top_n > 0));
 }
 
+size_t Sequence::skippable() const {
+  if (wants_prompt() || tokens_.size() < 2) return recorded_;
+  return std::max(recorded_, tokens_.size() - 2);
+}
+
 size_t Sequence::rows_of(size_t start, size_t stop) const {
   if (stop <= recorded_) return 0;
   const bool every = request_.want_logprobs || request_.top_n > 0;

@@ -48,6 +48,10 @@ class Sequence {
   // Outputs of every prompt position are wanted: none may be left out of the runs.
   bool wants_prompt() const;
 
+  // Leading positions that may be in the cache already when it begins to run: with the outputs of them taken, or, where
+  // nobody wants these, all but the last two (the ancestor computes two tokens at least).
+  size_t skippable() const;
+
   // Another block table, valid until the next one.
   void set_blocks(std::span<const int32_t> blocks) { setting_.blocks = blocks; }
 

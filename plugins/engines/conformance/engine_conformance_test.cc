@@ -60,7 +60,7 @@ TEST_P(Engine, RefusesOptionsThatItsSchemaDoesNotHave) {
 
 // The faulty engine wraps the backend: this is the way through two tables.
 TEST(EngineTable, RunsARequestThroughTheSharedObject) {
-  for (const std::string name : {"static_legacy", "faulty"}) {
+  for (const std::string name : {"static_legacy", "buffered", "faulty"}) {
     plugin::Plugin loaded;
     const auto failure =
         plugin::load(ASSAY_BINARY_DIR "/lib/assay/plugins/engine_" + name + ".so", plugin::silent_host(), &loaded);
@@ -92,7 +92,7 @@ TEST(EngineTable, RunsARequestThroughTheSharedObject) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Engine, testing::Values("static_legacy", "replay", "faulty", "example_minimal"),
+INSTANTIATE_TEST_SUITE_P(All, Engine, testing::Values("static_legacy", "buffered", "replay", "faulty", "example_minimal"),
                          [](const auto& name) { return name.param; });
 
 }  // namespace

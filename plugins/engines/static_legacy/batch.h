@@ -9,8 +9,8 @@
 #include "assay/status.h"
 #include "plugins/engines/common/engine_border.h"
 #include "plugins/engines/common/engine_result.h"
-#include "plugins/engines/static_legacy/device.h"
 #include "plugins/engines/common/sequence.h"
+#include "plugins/engines/static_legacy/device.h"
 
 namespace assay::engines {
 

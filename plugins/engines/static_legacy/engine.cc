@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "assay/sdk.hpp"
+#include "plugins/engines/common/result_texts.h"
 
 namespace assay::engines {
 namespace {
@@ -103,7 +104,9 @@ void StaticEngine::finish_batch(std::vector<EngineEvent>* events) {
   for (Sequence& row : batch_->rows()) {
     EngineResult result = row.take_result();
     result.latency = latency;
-    add_texts(row, &result);
+    result.prompt = row.request().prompt;
+    add_cut_text(codec_, row.tokens(), host_, &result);
+    add_candidate_texts(codec_, &result);
     events->push_back(finished_event(std::move(result)));
   }
   batch_.reset();
@@ -112,21 +115,6 @@ void StaticEngine::finish_batch(std::vector<EngineEvent>* events) {
 void StaticEngine::fail_batch(const Status& status, std::vector<EngineEvent>* events) {
   for (const Sequence& row : batch_->rows()) events->push_back(failed_event(row.request().id, status));
   batch_.reset();
-}
-
-void StaticEngine::add_texts(const Sequence& row, EngineResult* result) const {
-  result->prompt = row.request().prompt;
-  if (const auto generated = codec_.generated(result->prompt.value_or(""), row.tokens())) {
-    result->text = generated->text;
-    if (!generated->cut_in_place) {
-      host_.log(ASSAY_LOG_WARN, "request " + std::to_string(result->id) +
-                                    ": the prompt does not read back from its tokens, so generated_text may begin in "
-                                    "the wrong place; compare generated_tokens");
-    }
-  }
-  for (CandidateLists* lists : {&result->prompt_top_n, &result->generated_top_n}) {
-    for (size_t i = 0; i < lists->ids.size(); ++i) lists->texts[i] = codec_.token(lists->ids[i]);
-  }
 }
 
 }  // namespace assay::engines

@@ -21,10 +21,10 @@
 #include "assay/plugin_abi.h"
 #include "assay/status.h"
 #include "plugins/engines/common/engine_border.h"
+#include "plugins/engines/common/text_codec.h"
 #include "plugins/engines/static_legacy/batch.h"
 #include "plugins/engines/static_legacy/device.h"
 #include "plugins/engines/static_legacy/options.h"
-#include "plugins/engines/common/text_codec.h"
 
 namespace assay::engines {
 
@@ -57,7 +57,6 @@ class StaticEngine {
   void start_batch(std::vector<EngineEvent>* events);
   void finish_batch(std::vector<EngineEvent>* events);
   void fail_batch(const Status& status, std::vector<EngineEvent>* events);
-  void add_texts(const Sequence& row, EngineResult* result) const;
 
   StaticOptions options_;
   TextCodec codec_;

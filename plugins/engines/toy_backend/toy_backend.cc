@@ -58,7 +58,13 @@ int32_t draw(const std::vector<double>& logits, const assay_sampling& how, size_
   return static_cast<int32_t>(scaled.size()) - 1;
 }
 
-Status check(const ToyCache& cache, const assay_run& run, std::set<int32_t>* blocks_in_use) {
+// Blocks of the runs of one forward. A block that is written belongs to its run alone; read ones may be shared.
+struct BlocksInUse {
+  std::set<int32_t> read;
+  std::set<int32_t> written;
+};
+
+Status check(const ToyCache& cache, const assay_run& run, BlocksInUse* in_use) {
   const uint64_t room = static_cast<uint64_t>(run.block_count) * cache.block_size;
   if (run.count == 0 || run.output_rows > run.count) return invalid("toy: count 0 or more output rows than tokens");
   if (uint64_t{run.start} + run.count > room) return invalid("toy: block table does not cover start + count");
@@ -69,7 +75,12 @@ Status check(const ToyCache& cache, const assay_run& run, std::set<int32_t>* blo
     if (run.blocks[i] < 0 || static_cast<size_t>(run.blocks[i] + 1) * cache.block_size > cache.slots.size()) {
       return invalid("toy: block outside of the pool");
     }
-    if (!blocks_in_use->insert(run.blocks[i]).second) return invalid("toy: two sequences share a block");
+    const int32_t block = run.blocks[i];
+    const bool writes = (i + 1) * cache.block_size > run.start;
+    if (in_use->written.count(block) + (writes ? in_use->read.count(block) : 0) > 0) {
+      return invalid("toy: a block that one sequence writes is used by another one");
+    }
+    (writes ? in_use->written : in_use->read).insert(block);
   }
   for (uint32_t i = 0; i < run.count; ++i) {
     if (run.ids[i] < 0 || run.ids[i] >= cache.model->vocab_size) return invalid("toy: id outside of the vocabulary");
@@ -135,7 +146,7 @@ Status forward(ToyModel* model, ToyCache* cache, const assay_forward& batch) {
   const size_t index = model->forwards.size();
   ToyForward& seen = model->forwards.emplace_back();
   model->now_ns += model->forward_ns * (index + 1);
-  std::set<int32_t> blocks_in_use;
+  BlocksInUse blocks_in_use;
   for (const assay_run& run : std::span(batch.runs, batch.run_count)) {
     seen.starts.push_back(run.start);
     seen.counts.push_back(run.count);

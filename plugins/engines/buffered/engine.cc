@@ -1,0 +1,317 @@
+#include "plugins/engines/buffered/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "assay/sdk.hpp"
+#include "plugins/engines/buffered/report.h"
+#include "plugins/engines/buffered/stop_words.h"
+#include "plugins/engines/common/result_texts.h"
+
+namespace assay::engines {
+namespace {
+
+constexpr double kLongestNap = 0.01;  // seconds; then the host gets a chance to stop
+
+// Failures of the machine or of code, after which the state of the backend is not to be trusted.
+bool breaks_engine(const Status& status) {
+  return status.code() == StatusCode::kInfra || status.code() == StatusCode::kInternal;
+}
+
+// N new tokens of which the last is not fed back.
+size_t positions_of(const Request& request) {
+  return request.prompt_ids.size() + static_cast<size_t>(request.max_new_tokens) - 1;
+}
+
+SchedulerLimits limits_of(const BufferedOptions& options, const BufferSize& size) {
+  return {.block_size = static_cast<size_t>(options.block_size),
+          .max_requests = size.max_requests,
+          .max_tokens = static_cast<size_t>(options.max_tokens),
+          .chunked_prefill = options.chunked_prefill,
+          .max_chunk = static_cast<size_t>(options.max_chunk),
+          .prefix_caching = options.prefix_caching,
+          .eviction = options.eviction};
+}
+
+}  // namespace
+
+BufferedEngine::BufferedEngine(BufferedOptions options, BufferSize size, TextCodec codec,
+                               std::unique_ptr<ModelCache> cache, const Host& host)
+    : options_(std::move(options)),
+      size_(size),
+      codec_(std::move(codec)),
+      cache_(std::move(cache)),
+      host_(host),
+      scheduler_(limits_of(options_, size_)),
+      arrivals_(options_) {}
+
+Result<std::unique_ptr<BufferedEngine>> BufferedEngine::open(const assay_engine_config& config, const Host& host) {
+  Result<BufferedOptions> options = parse_buffered_options(sdk::text(config.options));
+  if (!options) return options.status();
+  Result<TextCodec> codec = TextCodec::open(sdk::text(config.tokenizer_json));
+  if (!codec) return codec.status();
+  Result<std::vector<std::vector<int32_t>>> stop_words = encode_stop_words(options->stop_words, *codec);
+  if (!stop_words) return stop_words.status();
+  Result<std::unique_ptr<ModelCache>> cache = ModelCache::open("buffered", config.backend, config.model);
+  if (!cache) return cache.status();
+  if (options->termination_id && *options->termination_id >= (*cache)->info().vocab_size) {
+    return invalid("termination_id " + std::to_string(*options->termination_id) +
+                   " is outside of the model's vocabulary 0 .. " + std::to_string((*cache)->info().vocab_size - 1) +
+                   "; -1 stands for none");
+  }
+  const Result<BufferSize> size = size_buffer(*options, sdk::text(config.model_config_json));
+  if (!size) return size.status();
+  std::unique_ptr<BufferedEngine> engine(
+      new BufferedEngine(*std::move(options), *size, *std::move(codec), *std::move(cache), host));
+  engine->stop_words_ = *std::move(stop_words);
+  return engine;
+}
+
+Status BufferedEngine::submit(const assay_request& request) {
+  if (last_id_ && request.id <= *last_id_) {
+    return invalid("request id " + std::to_string(request.id) + " after " + std::to_string(*last_id_) +
+                   ", expected ascending ids; reset the engine to start again");
+  }
+  const int32_t limit = options_.max_sequence_length > 0 ? options_.max_sequence_length : INT32_MAX;
+  coming_.push_back(make_request(request, codec_, cache_->info(), limit));
+  if (coming_.back().refusal.ok()) coming_.back().refusal = fits(coming_.back());
+  last_id_ = request.id;
+  return {};
+}
+
+Status BufferedEngine::fits(const Request& request) const {
+  const size_t prompt = request.prompt_ids.size();
+  const size_t total = prompt + static_cast<size_t>(request.max_new_tokens);
+  const std::string sum = "prompt of " + std::to_string(prompt) + " + " + std::to_string(request.max_new_tokens) +
+                          " new tokens = " + std::to_string(total);
+  if (options_.max_sequence_length > 0 && total > static_cast<size_t>(options_.max_sequence_length)) {
+    return exhausted(sum + " is over the limit of " + std::to_string(options_.max_sequence_length) +
+                     " tokens; raise --inference-max-seq-length");
+  }
+  const int32_t positions = cache_->info().max_positions;
+  if (positions > 0 && total > static_cast<size_t>(positions) + 1) {
+    return exhausted(sum + " needs " + std::to_string(total - 1) + " positions, the model has " +
+                     std::to_string(positions) + "; generate fewer tokens");
+  }
+  const size_t blocks = scheduler_.blocks_for(positions_of(request));
+  if (blocks > size_.blocks) {
+    return exhausted(sum + " needs " + std::to_string(blocks) + " blocks of " + std::to_string(options_.block_size) +
+                     " tokens, the KV buffer holds " + std::to_string(size_.blocks) +
+                     "; raise --inference-dynamic-batching-buffer-size-gb");
+  }
+  if (!options_.chunked_prefill && prompt > static_cast<size_t>(options_.max_tokens)) {
+    return exhausted("prompt of " + std::to_string(prompt) + " tokens is over the " +
+                     std::to_string(options_.max_tokens) +
+                     " of a step; raise --inference-dynamic-batching-max-tokens or give --enable-chunked-prefill");
+  }
+  return {};
+}
+
+Status BufferedEngine::cancel(uint64_t id) {
+  const bool coming = std::erase_if(coming_, [id](const Request& request) { return request.id == id; }) > 0;
+  if (!coming && !scheduler_.remove(id)) {
+    return not_found("request id " + std::to_string(id) + ": not waiting and not running; it is over or never was");
+  }
+  cancelled_.push_back(id);
+  return {};
+}
+
+Status BufferedEngine::step(std::vector<EngineEvent>* events) {
+  if (!began_ns_) began_ns_ = host_.now_ns();
+  for (const uint64_t id : std::exchange(cancelled_, {})) {
+    events->push_back(failed_event(id, {StatusCode::kCancelled, "cancelled"}));
+  }
+  arrive(events);
+  if (scheduler_.waiting().empty() && scheduler_.running().empty()) {
+    if (!coming_.empty()) wait_for_arrival();
+    return {};
+  }
+  if (Status provided = provide_blocks(); !provided.ok()) {
+    if (breaks_engine(provided)) return provided;
+    fail_waiting(provided, events);
+    return {};
+  }
+  const std::vector<Part> parts = scheduler_.plan();
+  if (parts.empty()) return internal("engine buffered: requests wait, but none can run; fix the scheduler");
+  return forward(parts, events);
+}
+
+double BufferedEngine::now_seconds() const {
+  if (options_.virtual_step_seconds > 0) return virtual_seconds_;
+  return static_cast<double>(host_.now_ns() - *began_ns_) * 1e-9;
+}
+
+void BufferedEngine::arrive(std::vector<EngineEvent>* events) {
+  for (; !coming_.empty() && arrivals_.due(steps_, now_seconds()); coming_.pop_front()) {
+    arrivals_.take();
+    Request& request = coming_.front();
+    if (!request.refusal.ok()) {
+      events->push_back(failed_event(request.id, request.refusal));
+      continue;
+    }
+    SequenceSetting setting;
+    setting.new_tokens = request.max_new_tokens;
+    setting.sampling = request.sampling;
+    setting.eod = codec_.eod();
+    if (options_.termination_id) setting.eod = static_cast<int32_t>(*options_.termination_id);
+    setting.keep_eod = options_.results == ResultForm::kDynamic;
+    setting.skip_prompt = options_.skip_prompt_logprobs;
+    setting.stop_words = &stop_words_;
+    setting.moe_layers = static_cast<size_t>(cache_->info().moe_layers);
+    setting.moe_topk = static_cast<size_t>(cache_->info().moe_topk);
+    setting.vocab_size = static_cast<size_t>(cache_->info().vocab_size);
+    auto active = std::make_unique<Active>(Sequence(std::move(request), setting), arrived_++);
+    active->arrived_ns = host_.now_ns();
+    if (active->sequence.done()) {  // nothing to compute
+      finish(active.get(), events);
+    } else {
+      scheduler_.add(std::move(active));
+    }
+  }
+}
+
+void BufferedEngine::wait_for_arrival() {
+  if (options_.requests_per_step > 0) {
+    ++steps_;
+    return;
+  }
+  const double next = arrivals_.next_seconds();
+  if (options_.virtual_step_seconds > 0) {
+    virtual_seconds_ = std::max(virtual_seconds_, next);
+    return;
+  }
+  const double nap = std::clamp(next - now_seconds(), 0.0, kLongestNap);
+  std::this_thread::sleep_for(std::chrono::duration<double>(nap));
+}
+
+Status BufferedEngine::provide_blocks() {
+  if (!scheduler_.running().empty()) return {};
+  uint64_t all = 0;
+  uint64_t largest = 0;
+  const auto count = [&](const Request& request) {
+    if (!request.refusal.ok()) return;
+    const uint64_t blocks = scheduler_.blocks_for(positions_of(request));
+    all += blocks;
+    largest = std::max(largest, blocks);
+  };
+  for (const std::unique_ptr<Active>& request : scheduler_.waiting()) count(request->sequence.request());
+  for (const Request& request : coming_) count(request);
+  // Without a prefix cache no more blocks are ever in use than those of the requests that run together.
+  if (!options_.prefix_caching) all = std::min(all, size_.max_requests * largest);
+  all = std::min(all, size_.blocks);
+  if (all <= scheduler_.blocks()) return {};
+  const uint64_t blocks = std::min<uint64_t>(size_.blocks, std::max<uint64_t>(all, 2 * scheduler_.blocks()));
+  scheduler_.use(0);
+  if (Status status = cache_->make(static_cast<uint64_t>(options_.block_size), blocks); !status.ok()) {
+    return status.with("KV buffer");
+  }
+  scheduler_.use(blocks);
+  return {};
+}
+
+Status BufferedEngine::forward(const std::vector<Part>& parts, std::vector<EngineEvent>* events) {
+  std::vector<assay_run> runs;
+  std::vector<float*> margins;
+  bool wants_margins = false;
+  for (const Part& part : parts) {
+    Sequence& sequence = part.request->sequence;
+    sequence.set_blocks(part.request->blocks);
+    runs.push_back(sequence.next(part.start, part.end));
+    margins.push_back(sequence.margins());
+    wants_margins = wants_margins || margins.back() != nullptr;
+  }
+  if (!wants_margins) margins.clear();
+  const uint64_t before = host_.now_ns();
+  const Status status = cache_->forward(runs, margins);
+  ++steps_;
+  virtual_seconds_ += options_.virtual_step_seconds;
+  if (breaks_engine(status)) return status;
+  if (status.ok()) {
+    take_outputs(parts, static_cast<double>(host_.now_ns() - before) * 1e-9, events);
+    return {};
+  }
+  for (const Part& part : parts) {
+    const uint64_t id = part.request->sequence.request().id;
+    scheduler_.remove(id);
+    events->push_back(failed_event(id, status));
+  }
+  return {};
+}
+
+void BufferedEngine::take_outputs(const std::vector<Part>& parts, double seconds, std::vector<EngineEvent>* events) {
+  size_t prompt_tokens = 0;
+  size_t tokens = 0;
+  for (const std::unique_ptr<Active>& request : scheduler_.running()) {
+    const bool runs =
+        std::any_of(parts.begin(), parts.end(), [&](const Part& p) { return p.request == request.get(); });
+    if (!runs) request->sequence.wait(seconds);
+  }
+  std::vector<Active*> ended;
+  for (const Part& part : parts) {
+    Active* request = part.request;
+    tokens += part.end - part.start;
+    if (part.start < request->sequence.prompt_size()) prompt_tokens += part.end - part.start;
+    const std::optional<int32_t> token = request->sequence.absorb(seconds);
+    scheduler_.advance(part);
+    if (token) {
+      if (request->first_token_ns == 0) request->first_token_ns = host_.now_ns();
+      events->push_back(token_event(request->sequence.request().id, *token));
+    }
+    if (request->sequence.done()) ended.push_back(request);
+  }
+  const double share = static_cast<double>(prompt_tokens) / static_cast<double>(tokens);
+  prefill_seconds_ += seconds * share;
+  decode_seconds_ += seconds * (1 - share);
+  for (Active* request : ended) {
+    finish(request, events);
+    scheduler_.remove(request->sequence.request().id);
+  }
+  if (!ended.empty()) prefill_seconds_ = decode_seconds_ = 0;
+}
+
+void BufferedEngine::finish(Active* request, std::vector<EngineEvent>* events) {
+  EngineResult result = request->sequence.take_result();
+  result.prompt = request->sequence.request().prompt;
+  result.prefill_seconds = prefill_seconds_;
+  result.decode_seconds = decode_seconds_;
+  if (options_.results == ResultForm::kStatic) {
+    add_cut_text(codec_, request->sequence.tokens(), host_, &result);
+  } else {
+    result.text = codec_.decode(result.tokens);
+  }
+  add_candidate_texts(codec_, &result);
+  add_report(*request, {.finished_ns = host_.now_ns(), .steps = steps_}, options_.results, &result);
+  events->push_back(finished_event(std::move(result)));
+}
+
+void BufferedEngine::fail_waiting(const Status& status, std::vector<EngineEvent>* events) {
+  while (!scheduler_.waiting().empty()) {
+    const uint64_t id = scheduler_.waiting().front()->sequence.request().id;
+    scheduler_.remove(id);
+    events->push_back(failed_event(id, status));
+  }
+}
+
+size_t BufferedEngine::pending() const {
+  return cancelled_.size() + coming_.size() + scheduler_.waiting().size() + scheduler_.running().size();
+}
+
+Status BufferedEngine::reset() {
+  while (!scheduler_.running().empty()) scheduler_.remove(scheduler_.running().back()->sequence.request().id);
+  while (!scheduler_.waiting().empty()) scheduler_.remove(scheduler_.waiting().back()->sequence.request().id);
+  scheduler_.use(cache_->block_count());
+  arrivals_ = Arrivals(options_);
+  coming_.clear();
+  cancelled_.clear();
+  last_id_.reset();
+  began_ns_.reset();
+  virtual_seconds_ = 0;
+  steps_ = arrived_ = 0;
+  prefill_seconds_ = decode_seconds_ = 0;
+  return {};
+}
+
+}  // namespace assay::engines
