@@ -114,14 +114,15 @@ const ArgumentInfo* lookup(const Map& map, std::string_view key) {
 
 }  // namespace
 
-std::string_view to_string(ArgumentClass c) {
+std::string_view class_name(ArgumentClass c, std::string_view engine) {
   switch (c) {
     case ArgumentClass::kUsed:
       return "used";
     case ArgumentClass::kSubstituted:
       return "substituted";
-    case ArgumentClass::kIrrelevant:
     case ArgumentClass::kDynamic:
+      return engine == "buffered" ? "used" : "irrelevant";
+    case ArgumentClass::kIrrelevant:
       break;
   }
   return "irrelevant";

@@ -14,7 +14,8 @@ enum class ArgumentClass {
   kIrrelevant,   // no effect on inference
   kDynamic,      // used by the buffered engine; no effect in the static one
 };
-std::string_view to_string(ArgumentClass c);  // "used", "substituted", "irrelevant"; kDynamic is "irrelevant"
+// "used", "substituted" or "irrelevant" for a case of this engine: kDynamic is "used" by "buffered" alone.
+std::string_view class_name(ArgumentClass c, std::string_view engine);
 
 enum class ArgumentKind {
   kFlag,      // stores true

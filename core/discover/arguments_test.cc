@@ -52,11 +52,13 @@ TEST(ArgumentTable, KnowsNamespaceNamesThatDiffer) {
 }
 
 TEST(ArgumentTable, ClassesSayWhatAnArgumentMeans) {
-  EXPECT_EQ(to_string(find_argument("--num-layers")->cls), "used");
-  EXPECT_EQ(to_string(find_argument("--attention-backend")->cls), "substituted");
-  EXPECT_EQ(to_string(find_argument("--tensor-model-parallel-size")->cls), "substituted");
-  EXPECT_EQ(to_string(find_argument("--adam-beta1")->cls), "irrelevant");
+  EXPECT_EQ(class_name(find_argument("--num-layers")->cls, "static_legacy"), "used");
+  EXPECT_EQ(class_name(find_argument("--attention-backend")->cls, "static_legacy"), "substituted");
+  EXPECT_EQ(class_name(find_argument("--tensor-model-parallel-size")->cls, "static_legacy"), "substituted");
+  EXPECT_EQ(class_name(find_argument("--adam-beta1")->cls, "static_legacy"), "irrelevant");
   EXPECT_EQ(find_argument("--enable-chunked-prefill")->cls, ArgumentClass::kDynamic);
+  EXPECT_EQ(class_name(ArgumentClass::kDynamic, "buffered"), "used");
+  EXPECT_EQ(class_name(ArgumentClass::kDynamic, "static_legacy"), "irrelevant");
 }
 
 TEST(Arguments, ReadsTypesAndFlags) {

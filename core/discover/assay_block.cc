@@ -9,9 +9,9 @@
 namespace assay::discover {
 namespace {
 
-constexpr std::array<std::string_view, 10> kKeys = {"engine",    "backend", "golden",       "known_completion",
+constexpr std::array<std::string_view, 11> kKeys = {"engine",    "backend", "golden",       "known_completion",
                                                     "tolerance", "timeout", "memory_limit", "requires",
-                                                    "tags",      "waivers"};
+                                                    "tags",      "waivers", "script"};
 constexpr std::array<std::string_view, 2> kGoldenKinds = {"known_completion", "characteristic"};
 
 // A non-empty text.
@@ -59,6 +59,8 @@ void read_key(const YamlEntry& entry, AssayBlock& block, SchemaErrors& errors) {
     block.engine = text_of(value, key, errors);
   } else if (key == "backend") {
     block.backend = text_of(value, key, errors);
+  } else if (key == "script") {
+    block.script = text_of(value, key, errors);
   } else if (key == "golden") {
     read_golden(value, block, errors);
   } else if (key == "known_completion") {

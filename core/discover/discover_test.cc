@@ -200,7 +200,8 @@ TEST(CaseReader, ReadsTheAssayBlock) {
   const TestCase test_case = read(
       "MODEL_ARGS:\nASSAY:\n  engine: static_legacy\n  backend: auto\n  golden: known_completion\n"
       "  known_completion: golden/a.txt\n  tolerance: {logprobs: 0.001}\n  timeout: 120s\n  memory_limit: 4GiB\n"
-      "  requires: [CHECKPOINT_LOAD_PATH]\n  tags: quick\n  waivers:\n    - {reason: x, owner: y, issue: z, expires: 2027-01-01, verdicts: [DRIFT]}\n");
+      "  requires: [CHECKPOINT_LOAD_PATH]\n  tags: quick\n  waivers:\n    - {reason: x, owner: y, issue: z, expires: "
+      "2027-01-01, verdicts: [DRIFT]}\n");
   ASSERT_TRUE(test_case.error.ok()) << test_case.error.message();
   const AssayBlock& block = test_case.assay;
   EXPECT_TRUE(block.present);

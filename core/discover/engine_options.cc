@@ -14,7 +14,8 @@ using model::ArgReader;
 
 class Resolver {
  public:
-  Resolver(const TestCase& test_case, const model::EffectiveArgs& args) : args_(args) {
+  Resolver(const TestCase& test_case, const model::EffectiveArgs& args)
+      : script_(test_case.assay.script.value_or("")), args_(args) {
     options_.engine = engine_of(test_case);
     if (!test_case.assay.engine) {
       options_.engine = args_.flag("use_legacy_static_engine") ? "static_legacy" : "buffered";
@@ -24,6 +25,7 @@ class Resolver {
   Result<EngineOptions> resolve() {
     sampling();
     requests();
+    buffered();
     checkpoint();
     tokenizer();
     engine_rules();
@@ -81,7 +83,31 @@ class Resolver {
     o.prompt_file = args_.text("prompt_file", "");
     o.prompt_limit = std::max(0, args_.integer("prompt_file_num_truncate", 0));
     o.output_path = args_.text("output_path", "");
+    o.deterministic_mode = args_.flag("deterministic_mode");
     if (!o.prompts.empty() && !o.prompt_file.empty()) fail(invalid("--prompts and --prompt-file exclude each other"));
+  }
+
+  void buffered() {
+    BufferedArguments& b = options_.buffered;
+    b.dynamic_results = !script_.empty() && script_.substr(script_.rfind('/') + 1) != "gpt_static_inference.py";
+    b.buffer_size_gb = args_.number("inference_dynamic_batching_buffer_size_gb", 40.0);
+    b.block_size = args_.integer("inference_dynamic_batching_block_size", 256);
+    b.max_requests = args_.integer("inference_dynamic_batching_max_requests");
+    if (!b.max_requests && (!b.dynamic_results || args_.value("inference_max_requests") != nullptr)) {
+      b.max_requests = options_.max_requests;
+    }
+    b.max_tokens = args_.integer("inference_dynamic_batching_max_tokens", 16384);
+    b.chunked_prefill = args_.flag("enable_chunked_prefill");
+    b.prefix_caching = args_.flag("inference_dynamic_batching_enable_prefix_caching");
+    b.eviction_policy = args_.text("inference_dynamic_batching_prefix_caching_eviction_policy", "ref_zero");
+    if (!b.dynamic_results) return;
+    b.requests_per_step = args_.integer("incoming_requests_per_step", 0);
+    b.requests_per_second = args_.number("incoming_requests_per_sec", 100.0);
+    b.termination_id = args_.integer("termination_id");
+    b.skip_prompt_logprobs = args_.flag("skip_prompt_log_probs");
+    if (const model::ArgValue* words = args_.value("stop_words")) {
+      for (const model::ArgValue& word : std::get<ArgList>(words->value)) b.stop_words.push_back(to_text(word));
+    }
   }
 
   void checkpoint() {
@@ -152,8 +178,31 @@ class Resolver {
 
   void buffered_rules(bool flash_decode) {
     if (flash_decode) fail(invalid("--flash-decode is for the static engine (--use-legacy-static-engine)"));
+    const BufferedArguments& b = options_.buffered;
+    if (!(b.buffer_size_gb > 0)) {
+      fail(invalid("--inference-dynamic-batching-buffer-size-gb " + number(b.buffer_size_gb) + " is not above 0"));
+    }
+    at_least("--inference-dynamic-batching-block-size", b.block_size, 1);
+    at_least("--inference-dynamic-batching-max-requests", b.max_requests.value_or(1), 1);
+    at_least("--inference-dynamic-batching-max-tokens", b.max_tokens, 1);
+    at_least("--incoming-requests-per-step", b.requests_per_step, 0);
+    at_least("--termination-id", b.termination_id.value_or(-1), -1);
+    if (args_.text("inference_dynamic_batching_logprobs_mode", "raw_logprobs") != "raw_logprobs") {
+      fail(
+          unsupported("--inference-dynamic-batching-logprobs-mode processed_logprobs is not computed here: logprobs "
+                      "are raw_logprobs"));
+    }
+    if (!b.dynamic_results) {
+      for (const char* ignored :
+           {"stop_words", "termination_id", "incoming_requests_per_step", "skip_prompt_log_probs"}) {
+        if (args_.value(ignored) != nullptr) {
+          options_.notes.push_back(std::string(ignored) +
+                                   " has no effect in the static script; name another one in ASSAY.script");
+        }
+      }
+    }
     const std::optional<int> requests = args_.integer("inference_dynamic_batching_max_requests");
-    const int tokens = args_.integer("inference_dynamic_batching_max_tokens", 16384);
+    const int tokens = b.max_tokens;
     if (requests && *requests > tokens) {
       fail(invalid("--inference-dynamic-batching-max-requests " + std::to_string(*requests) +
                    " is above --inference-dynamic-batching-max-tokens " + std::to_string(tokens)));
@@ -167,6 +216,7 @@ class Resolver {
 
   static std::string number(double value) { return to_text(model::ArgValue{value}); }
 
+  std::string script_;
   ArgReader args_;
   EngineOptions options_;
   Status status_;

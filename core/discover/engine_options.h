@@ -13,6 +13,25 @@
 
 namespace assay::discover {
 
+// What the buffered engine is told beside the rest; defaults are those of Megatron-LM's parser.
+struct BufferedArguments {
+  bool dynamic_results = false;     // form of the results: ASSAY.script is not gpt_static_inference.py
+  double buffer_size_gb = 40;       // --inference-dynamic-batching-buffer-size-gb, GiB
+  int block_size = 256;             // --inference-dynamic-batching-block-size, tokens
+  std::optional<int> max_requests;  // --inference-dynamic-batching-max-requests, else --inference-max-requests where
+                                    // that counts: unset, the buffer decides
+  int max_tokens = 16384;           // --inference-dynamic-batching-max-tokens, in one step
+  bool chunked_prefill = false;     // --enable-chunked-prefill
+  bool prefix_caching = false;      // --inference-dynamic-batching-prefix-caching
+  std::string eviction_policy = "ref_zero";  // --inference-dynamic-batching-prefix-caching-eviction-policy
+  // Static scripts send all requests at once, have no stop words and end at the tokenizer's EOD.
+  int requests_per_step = 0;            // --incoming-requests-per-step; 0: not given
+  double requests_per_second = -1;      // --incoming-requests-per-sec; 0 or less: all at once
+  std::vector<std::string> stop_words;  // --stop-words
+  std::optional<int> termination_id;    // --termination-id; -1: none
+  bool skip_prompt_logprobs = false;    // --skip-prompt-log-probs
+};
+
 // Defaults are those of Megatron-LM's parser and scripts.
 struct EngineOptions {
   std::string engine;  // engine_of(case): "static_legacy", "buffered", ...
@@ -26,7 +45,9 @@ struct EngineOptions {
   int64_t seed = 1234;             // --seed: of the sampling generator
   bool return_log_probs = false;
   int top_n_logprobs = 0;
-  int first_request_id = 0;  // 1 where the static script first sends a warm-up request (--cuda-graph-impl local)
+  BufferedArguments buffered;
+  bool deterministic_mode = false;  // --deterministic-mode
+  int first_request_id = 0;         // 1 where the static script first sends a warm-up request (--cuda-graph-impl local)
 
   int repeat = 1;  // --inference-repeat-n: passes over the requests, to measure throughput
 

@@ -99,6 +99,40 @@ TEST(EngineOptions, TheBufferedEngineHasRulesOfItsOwn) {
       HasSubstr("max-requests 65 is above"));
 }
 
+// The static script behind which the buffered engine stands, and the dynamic one.
+TEST(EngineOptions, TheScriptDecidesTheFormOfTheResultsAndWhichArgumentsCount) {
+  const std::string buffered =
+      "  --load: c\n  --tokenizer-type: NullTokenizer\n  --vocab-size: 100\n"
+      "  --inference-dynamic-batching-buffer-size-gb: 2.5\n  --inference-dynamic-batching-max-tokens: 64\n"
+      "  --enable-chunked-prefill: true\n  --inference-dynamic-batching-prefix-caching: true\n"
+      "  --inference-dynamic-batching-prefix-caching-eviction-policy: lru\n  --incoming-requests-per-step: 4\n"
+      "  --stop-words: 7\n  --termination-id: -1\n";
+  const auto fixed = resolve(buffered);
+  ASSERT_TRUE(fixed.ok()) << fixed.status().message();
+  EXPECT_FALSE(fixed->buffered.dynamic_results);
+  EXPECT_EQ(fixed->buffered.buffer_size_gb, 2.5);
+  EXPECT_EQ(fixed->buffered.max_requests, 8) << "--inference-max-requests";
+  EXPECT_EQ(fixed->buffered.max_tokens, 64);
+  EXPECT_TRUE(fixed->buffered.chunked_prefill);
+  EXPECT_TRUE(fixed->buffered.prefix_caching);
+  EXPECT_EQ(fixed->buffered.eviction_policy, "lru");
+  EXPECT_EQ(fixed->buffered.requests_per_step, 0) << "the static script sends all at once";
+  EXPECT_THAT(fixed->buffered.stop_words, IsEmpty());
+  EXPECT_THAT(fixed->notes, ::testing::Contains(HasSubstr("stop_words has no effect in the static script")));
+  const auto dynamic = resolve(buffered + "ASSAY:\n  script: examples/inference/gpt_dynamic_inference.py\n");
+  ASSERT_TRUE(dynamic.ok()) << dynamic.status().message();
+  EXPECT_TRUE(dynamic->buffered.dynamic_results);
+  EXPECT_FALSE(dynamic->buffered.max_requests.has_value()) << "the buffer decides";
+  EXPECT_EQ(dynamic->buffered.requests_per_step, 4);
+  EXPECT_EQ(dynamic->buffered.requests_per_second, 100);
+  EXPECT_THAT(dynamic->buffered.stop_words, ElementsAre("7"));
+  EXPECT_EQ(dynamic->buffered.termination_id, -1);
+  EXPECT_THAT(failure(buffered + "  --inference-dynamic-batching-block-size: 0\n"),
+              HasSubstr("block-size 0 is below 1"));
+  EXPECT_THAT(failure(buffered + "  --inference-dynamic-batching-logprobs-mode: processed_logprobs\n"),
+              HasSubstr("processed_logprobs is not computed here"));
+}
+
 TEST(EngineOptions, MissingAndUnknownPartsAreNamed) {
   EXPECT_THAT(failure("  --tokenizer-type: NullTokenizer\n"), HasSubstr("--load is missing"));
   EXPECT_THAT(failure("  --load: c\n"), HasSubstr("--tokenizer-type is missing"));

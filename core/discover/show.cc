@@ -71,13 +71,13 @@ Json waivers_json(const std::vector<Waiver>& waivers, const std::string& today) 
 }
 
 // Arguments grouped by class, the groups in the order used, substituted, irrelevant.
-std::string arguments_text(const ParsedArguments& arguments) {
+std::string arguments_text(const ParsedArguments& arguments, const std::string& engine) {
   std::string out;
   for (const std::string_view cls : {"used", "substituted", "irrelevant"}) {
     size_t count = 0;
     std::string lines;
     for (const GivenArgument& given : arguments.given) {
-      if (to_string(given.info->cls) != cls) continue;
+      if (class_name(given.info->cls, engine) != cls) continue;
       ++count;
       std::string line = "  " + given.option;
       for (const std::string& value : given.values) line += " " + shortened(value);
@@ -104,12 +104,12 @@ Json model_json(const model::ResolvedModel& model) {
   return {{"config", Json::parse(to_json(model.config))}, {"origins", std::move(origins)}, {"notes", model.notes}};
 }
 
-Json arguments_json(const ParsedArguments& arguments) {
+Json arguments_json(const ParsedArguments& arguments, const std::string& engine) {
   Json list = Json::array();
   for (const GivenArgument& given : arguments.given) {
     list.push_back({{"option", given.option},
                     {"values", given.values},
-                    {"class", std::string(to_string(given.info->cls))},
+                    {"class", std::string(class_name(given.info->cls, engine))},
                     {"reason", std::string(given.info->reason)},
                     {"line", given.place.line},
                     {"overridden", given.overridden}});
@@ -134,7 +134,7 @@ std::string show_text(const ShowInput& input) {
   out += "ENV_VARS (" + std::to_string(test_case.env_vars.size()) + ")\n";
   for (const EnvVar& variable : test_case.env_vars)
     out += "  " + variable.name + "=" + shortened(variable.value) + "\n";
-  if (input.arguments != nullptr) out += arguments_text(*input.arguments);
+  if (input.arguments != nullptr) out += arguments_text(*input.arguments, engine);
   if (input.model != nullptr) out += "model\n" + describe(*input.model);
   if (!input.prompts.empty()) out += "prompts (" + std::to_string(input.prompts.size()) + ")\n";
   for (const std::string& prompt : input.prompts) out += "  " + shortened(prompt) + "\n";
@@ -155,21 +155,23 @@ std::string show_json(const ShowInput& input) {
   std::vector<std::string> errors = input.errors, notes = test_case.notes;
   if (!test_case.error.ok()) errors.insert(errors.begin(), test_case.error.message());
   notes.insert(notes.end(), input.notes.begin(), input.notes.end());
-  const Json object = {{"name", test_case.name},
-                       {"path", test_case.dir},
-                       {"mode", test_case.mode},
-                       {"test_type", or_null(test_case.test_type)},
-                       {"engine", or_null(engine_of(test_case))},
-                       {"metrics", test_case.metrics ? Json(*test_case.metrics) : Json(nullptr)},
-                       {"env_vars", std::move(env_vars)},
-                       {"arguments", input.arguments == nullptr ? Json(nullptr) : arguments_json(*input.arguments)},
-                       {"model", input.model == nullptr ? Json(nullptr) : model_json(*input.model)},
-                       {"prompts", input.prompts},
-                       {"goldens", std::move(goldens)},
-                       {"judging_goldens", input.judging_goldens},
-                       {"waivers", waivers_json(test_case.assay.waivers, input.today)},
-                       {"notes", notes},
-                       {"errors", errors}};
+  const Json object = {
+      {"name", test_case.name},
+      {"path", test_case.dir},
+      {"mode", test_case.mode},
+      {"test_type", or_null(test_case.test_type)},
+      {"engine", or_null(engine_of(test_case))},
+      {"metrics", test_case.metrics ? Json(*test_case.metrics) : Json(nullptr)},
+      {"env_vars", std::move(env_vars)},
+      {"arguments",
+       input.arguments == nullptr ? Json(nullptr) : arguments_json(*input.arguments, engine_of(test_case))},
+      {"model", input.model == nullptr ? Json(nullptr) : model_json(*input.model)},
+      {"prompts", input.prompts},
+      {"goldens", std::move(goldens)},
+      {"judging_goldens", input.judging_goldens},
+      {"waivers", waivers_json(test_case.assay.waivers, input.today)},
+      {"notes", notes},
+      {"errors", errors}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -33,6 +34,27 @@ Json tokenizer_json(const model::TokenizerSpec& spec) {
   return json;
 }
 
+// For an engine with a KV buffer. The dynamic scripts size sequences by their own requests, the static one by
+// --inference-max-seq-length.
+void add_buffered(const discover::EngineOptions& options, const std::function<void(const char*, Json)>& add) {
+  const discover::BufferedArguments& b = options.buffered;
+  add("buffer_size_gb", b.buffer_size_gb);
+  add("block_size", b.block_size);
+  if (b.max_requests) add("max_requests", *b.max_requests);
+  add("max_tokens", b.max_tokens);
+  add("max_sequence_length", b.dynamic_results ? 0 : options.max_sequence_length);
+  add("chunked_prefill", b.chunked_prefill);
+  add("prefix_caching", b.prefix_caching);
+  add("prefix_caching_eviction_policy", b.eviction_policy);
+  add("requests_per_step", b.requests_per_step);
+  add("requests_per_second", b.requests_per_second);
+  add("seed", options.seed);
+  if (!b.stop_words.empty()) add("stop_words", b.stop_words);
+  if (b.termination_id) add("termination_id", *b.termination_id);
+  add("skip_prompt_logprobs", b.skip_prompt_logprobs);
+  add("results", b.dynamic_results ? "dynamic" : "static");
+}
+
 // The options that this engine knows (its schema names them), from what the case says; `extra` (a JSON object or
 // empty) goes over them.
 std::string engine_options(const plugin::Plugin& engine, const discover::EngineOptions& options,
@@ -43,8 +65,12 @@ std::string engine_options(const plugin::Plugin& engine, const discover::EngineO
   const auto add = [&](const char* name, Json value) {
     if (known.contains(name)) json[name] = std::move(value);
   };
-  add("max_requests", options.max_requests);
-  add("max_sequence_length", options.max_sequence_length);
+  if (known.contains("buffer_size_gb")) {
+    add_buffered(options, add);
+  } else {
+    add("max_requests", options.max_requests);
+    add("max_sequence_length", options.max_sequence_length);
+  }
   if (!extra.empty()) json.update(Json::parse(extra));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

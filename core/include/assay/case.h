@@ -58,6 +58,7 @@ struct AssayBlock {
   bool present = false;
   std::optional<std::string> engine;
   std::optional<std::string> backend;
+  std::optional<std::string> script;  // of Megatron-LM that the case is for: gpt_dynamic_inference.py
   GoldenKind golden = GoldenKind::kCharacteristic;
   std::vector<std::string> known_completion;  // source text files, in order; relative ones as written
   std::map<std::string, double> tolerance;    // metric -> absolute tolerance, >= 0
