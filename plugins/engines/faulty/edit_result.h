@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "plugins/engines/common/engine_result.h"
-#include "plugins/engines/static_legacy/text_codec.h"
+#include "plugins/engines/common/text_codec.h"
 
 namespace assay::engines {
 
