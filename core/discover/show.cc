@@ -34,6 +34,7 @@ std::string shortened(const std::string& text) {
 
 std::vector<std::string> names_of(const std::vector<Verdict>& verdicts) {
   std::vector<std::string> names;
+  names.reserve(verdicts.size());
   for (const Verdict verdict : verdicts) names.emplace_back(to_string(verdict));
   return names;
 }

@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <cstdint>
 
 #include "core/golden/text.h"
 #include "core/run/repeats.h"
@@ -12,10 +13,9 @@ namespace {
 constexpr size_t kShownToken = 30;  // code points of a token
 
 // Values are the same when their bits are: NaN equals itself, -0.0 differs from 0.0.
-template <class T>
-bool same_bits(const T& a, const T& b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
-}
+bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+bool same_bits(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
+bool same_bits(int32_t a, int32_t b) { return a == b; }
 
 template <class T>
 std::string difference_of(const char* field, const std::vector<T>& a, const std::vector<T>& b) {

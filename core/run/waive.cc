@@ -33,9 +33,9 @@ bool covers_metrics(const Waiver& waiver, const CaseVerdict& verdict) {
 }
 
 std::string names_of(const std::vector<Verdict>& verdicts) {
-  std::vector<std::string_view> names;
-  for (const Verdict verdict : verdicts) names.push_back(to_string(verdict));
-  return fmt::format("{}", fmt::join(names, ", "));
+  std::string names;
+  for (const Verdict verdict : verdicts) names.append(names.empty() ? "" : ", ").append(to_string(verdict));
+  return names;
 }
 
 std::string signature(const Waiver& waiver, const std::string& today) {
