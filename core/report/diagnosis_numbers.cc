@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <set>
+#include <iterator>
+#include <string_view>
 
 #include "core/report/diagnosis_rules.h"
 #include "core/report/html_text.h"
@@ -182,9 +183,9 @@ void diagnose_routing(const CaseVerdict& verdict, Diagnoses& found) {
   }
 }
 
-bool performance(const std::string& metric) {
-  static const std::set<std::string> kNames = {"throughput", "tpot", "latency", "mem-max-allocated-bytes"};
-  return kNames.count(metric) != 0;
+bool performance(std::string_view metric) {
+  constexpr std::string_view kNames[] = {"throughput", "tpot", "latency", "mem-max-allocated-bytes"};
+  return std::find(std::begin(kNames), std::end(kNames), metric) != std::end(kNames);
 }
 
 void diagnose_performance(const CaseVerdict& verdict, Diagnoses& found) {
