@@ -126,6 +126,16 @@ bool has_metric(const ResultSet& set, std::string_view metric) {
   return part != nullptr ? part_in(set, *part) : find_quantity(set, metric) != nullptr;
 }
 
+bool is_field(std::string_view metric) { return find_part(metric) != nullptr; }
+
+std::string first_lacking(const ResultSet& set, std::string_view metric) {
+  const Part* part = find_part(metric);
+  if (part == nullptr) return find_quantity(set, metric) == nullptr ? std::string(metric) : "";
+  const auto lacking =
+      std::find_if(set.requests.begin(), set.requests.end(), [&](const Record& record) { return !part->has(record); });
+  return lacking == set.requests.end() ? "" : lacking->id;
+}
+
 std::string first_difference(const ResultSet& a, const ResultSet& b, std::string_view metric) {
   const Part* part = find_part(metric);
   if (part == nullptr) {

@@ -25,6 +25,12 @@ bool follows_tokens(std::string_view metric);
 // Whether any request, or the set itself, has the metric's fields.
 bool has_metric(const ResultSet& set, std::string_view metric);
 
+// True for the names above: values that each request has of its own.
+bool is_field(std::string_view metric);
+
+// First request (its id) that lacks the metric's field; for a quantity that the set lacks, its name; "": none lacks it.
+std::string first_lacking(const ResultSet& set, std::string_view metric);
+
 // First request (its id) whose fields differ, or that one side lacks; "" : none. For a metric of the set as a whole
 // that differs: the metric's name. Experts of a token are compared as sets.
 std::string first_difference(const ResultSet& a, const ResultSet& b, std::string_view metric);

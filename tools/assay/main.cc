@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"review", "go through pending goldens: accept, reject, skip", assay::cli::review_command},
     {"accept", "let values of a pending golden into the golden", assay::cli::accept_command},
     {"reject", "remove a pending golden", assay::cli::reject_command},
+    {"golden", "lint: find golden files that cannot do their work", assay::cli::golden_command},
     {"tokenize", "text to ids and back", assay::cli::tokenize_command},
     {"plugin", "list and examine plugins", assay::cli::plugin_command},
     {"self-test", "plant faults in an engine and see that each is noticed", assay::cli::self_test_command},
