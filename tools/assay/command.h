@@ -30,6 +30,7 @@ int record_command(const Words& words);
 int review_command(const Words& words);
 int accept_command(const Words& words);
 int reject_command(const Words& words);
+int calibrate_command(const Words& words);
 int golden_command(const Words& words);
 int tokenize_command(const Words& words);
 int plugin_command(const Words& words);

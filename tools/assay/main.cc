@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"review", "go through pending goldens: accept, reject, skip", assay::cli::review_command},
     {"accept", "let values of a pending golden into the golden", assay::cli::accept_command},
     {"reject", "remove a pending golden", assay::cli::reject_command},
+    {"calibrate", "measure how far equal runs of a case are apart", assay::cli::calibrate_command},
     {"golden", "lint: find golden files that cannot do their work", assay::cli::golden_command},
     {"tokenize", "text to ids and back", assay::cli::tokenize_command},
     {"plugin", "list and examine plugins", assay::cli::plugin_command},
