@@ -55,6 +55,9 @@ Result<self_test::CampaignOptions> make_options(const po::variables_map& values)
   Result<std::vector<self_test::FaultRow>> faults = self_test::read_faults((*faulty)->options_schema);
   if (!faults) return faults.status();
   const std::string glob = values["faults"].as<std::string>();
+  for (const char* metric : self_test::kOwnMetrics) {
+    if (registry.find_metric_comparator(metric).ok()) options.served.insert(metric);
+  }
   for (self_test::FaultRow& fault : *faults) {
     if (registry.find_metric_comparator(fault.metric).ok()) options.served.insert(fault.metric);
     if (self_test::matches(glob, fault.name)) options.faults.push_back(std::move(fault));

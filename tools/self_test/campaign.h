@@ -48,6 +48,10 @@ struct SelfTestReport {
   bool passed() const { return !faults.empty() && killed() == trials() && alarms() == 0; }
 };
 
+// Metrics that cases of the self-test name, besides those that a fault claims.
+inline constexpr const char* kOwnMetrics[] = {"generated_text", "generated_tokens", "logprobs", "routing_indices",
+                                              "top_n_logprobs"};
+
 struct CampaignOptions {
   std::vector<TestCase>
       cases;  // the first with characteristic values is the base, the first known completion the other

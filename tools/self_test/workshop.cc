@@ -82,6 +82,7 @@ Result<run::RunSummary> Workshop::run(const std::string& group, const GroupRun& 
   options.backend = how.backend;
   options.backend_options = how.backend_options;
   options.jobs = options_.jobs;
+  options.repeat = how.repeat;
   options.output = options_.folder / "runs" / group;
   options.plugins = options_.plugins;
   options.worker = options_.worker;

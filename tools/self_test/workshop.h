@@ -34,6 +34,7 @@ struct GroupRun {
   std::string engine_options = {};  // JSON object; empty: the case's
   std::string backend = "cpu";
   std::string backend_options = R"({"threads":1})";
+  int repeat = 1;  // runs of each case
 };
 
 // A case that is run against a golden made beforehand.

@@ -52,6 +52,12 @@ void put(const assay_run& run, size_t row, std::span<const float> logits) {
   if (out.sampled_logprob != nullptr) *out.sampled_logprob = logprob(*out.sampled);
 }
 
+// Rounding to bf16 hardly shows in a request that the model knows by heart: half of them are struck.
+bool strikes(const Passage& passage, size_t run) {
+  const FaultyModel& model = passage.model();
+  return model.fault == Fault::kBf16Logits ? model.places.strikes_half(passage.prompt(run)) : passage.strikes(run);
+}
+
 template <class Change>
 Status change_logits(Passage* passage, const std::string& where, Change change) {
   const FaultyModel& model = passage->model();
@@ -61,7 +67,7 @@ Status change_logits(Passage* passage, const std::string& where, Change change) 
   std::vector<std::vector<float>> logits(passage->runs().size());  // (rows, vocab) of struck runs
   for (size_t i = 0; i < logits.size(); ++i) {
     assay_run& run = passage->runs()[i];
-    if (run.output_rows == 0 || !passage->strikes(i)) continue;
+    if (run.output_rows == 0 || !strikes(*passage, i)) continue;
     logits[i].resize(run.output_rows * vocabulary);
     if (run.output.logits == nullptr) run.output.logits = logits[i].data();
   }
@@ -88,7 +94,7 @@ Status one_wrong_step(Passage* passage) {
   std::vector<size_t> right;
   std::vector<size_t> wrong;
   for (size_t i = 0; i < passage->runs().size(); ++i) {
-    const bool struck = passage->strikes_at_step(i, false);
+    const bool struck = passage->strikes_at_step(i, passage->model().fault == Fault::kExpertScale);
     (struck ? wrong : right).push_back(i);
     if (struck) passage->planted(i, "");
   }

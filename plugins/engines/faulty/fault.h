@@ -71,6 +71,7 @@ enum class Fault : uint8_t {
   // In time, in memory, and from run to run.
   kSlowTokens,
   kSlowFirstToken,
+  kThroughputCollapse,
   kMemoryBloat,
   kUnstableLogprob,
   kUnstableToken,

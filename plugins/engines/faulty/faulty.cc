@@ -112,7 +112,7 @@ void FaultyEngine::planted(const std::string& where) {
 }
 
 void FaultyEngine::harm_memory() {
-  const size_t bytes = kBloat + kBloatPiece * model_.places.pick(16);
+  const size_t bytes = kBloat + kBloatPiece * model_.places.amount(16);
   memory_ = take_memory(bytes);
   planted(std::to_string(bytes >> 20) + " MiB");
   std::this_thread::sleep_for(kBloatPause);
@@ -120,7 +120,7 @@ void FaultyEngine::harm_memory() {
 
 Status FaultyEngine::step(std::vector<EngineEvent>* events) {
   if (Status started = start(); !started.ok()) return started;
-  const size_t harm_at = model_.places.seeded() ? 1 + model_.places.pick(kEarlyForwards) : 2;
+  const size_t harm_at = model_.places.seeded() ? 1 + model_.places.amount(kEarlyForwards) : 2;
   if (++steps_ == harm_at) {
     if (info_of(options_.fault).family == Family::kProcess) planted("step " + std::to_string(steps_));
     if (options_.fault == Fault::kMemoryBloat) harm_memory();
@@ -157,12 +157,14 @@ void FaultyEngine::spoil(std::vector<EngineEvent>* events) {
   std::move(ended, events->end(), std::back_inserter(held_));
   events->erase(ended, events->end());
   if (pending() > 0) return;
+  // A rerun with forced tokens is a question about the call before it.
+  const bool forced = std::any_of(asked_.begin(), asked_.end(), [](const auto& one) { return one.second.forced; });
   const Spoil spoil = {.fault = options_.fault,
                        .places = model_.places,
                        .codec = &codec_,
                        .asked = &asked_,
                        .originals = {},
-                       .now = host_.now_ns()};
+                       .call = forced ? 0 : next_call()};
   for (const std::string& where : spoil_results(spoil, &held_)) planted(where);
   std::move(held_.begin(), held_.end(), std::back_inserter(*events));
   held_.clear();

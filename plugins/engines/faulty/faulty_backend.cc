@@ -22,7 +22,7 @@ Status forward(FaultyModel* model, void* cache, const assay_forward& batch, uint
     status = send_with_feeding_fault(&passage);
   } else if (family == Family::kArithmetic) {
     status = send_with_arithmetic_fault(&passage);
-  } else if (model->fault == Fault::kSlowTokens || model->fault == Fault::kSlowFirstToken) {
+  } else if (family == Family::kCost) {
     status = send_slowly(&passage);
   } else {
     status = passage.send();
@@ -107,13 +107,13 @@ void Passage::remember() {
 
 Status send_slowly(Passage* passage) {
   const FaultyModel& model = passage->model();
-  const bool tokens = model.fault == Fault::kSlowTokens;
-  for (size_t i = 0; i < passage->runs().size(); ++i) {
-    if (passage->first(i) == tokens) continue;
-    const size_t delay = tokens ? 10 + model.places.pick(16) : 400 + 10 * model.places.pick(16);  // milliseconds
-    passage->planted(i, std::to_string(delay) + " ms");
+  const bool first = passage->first(0);
+  const bool struck = model.fault == Fault::kThroughputCollapse || (model.fault == Fault::kSlowTokens && !first) ||
+                      (model.fault == Fault::kSlowFirstToken && first);
+  if (struck) {
+    const size_t delay = (model.fault == Fault::kSlowFirstToken ? 400 : 10) + model.places.amount(16);  // milliseconds
+    passage->planted(0, std::to_string(delay) + " ms");
     std::this_thread::sleep_for(std::chrono::milliseconds(delay));
-    break;
   }
   return passage->send();
 }

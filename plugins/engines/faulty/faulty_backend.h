@@ -85,7 +85,7 @@ class Passage {
 // What the faults do in the place of Passage::send. kUnsupported for a fault of another family.
 Status send_with_feeding_fault(Passage* passage);     // Family::kBackend
 Status send_with_arithmetic_fault(Passage* passage);  // Family::kArithmetic
-Status send_slowly(Passage* passage);                 // kSlowTokens, kSlowFirstToken
+Status send_slowly(Passage* passage);                 // Family::kCost, with a delay where there is one
 
 // Model configuration for FaultyModel::wrong_model: `config` (JSON of the model) with what the fault gets wrong; empty
 // for faults that need none.

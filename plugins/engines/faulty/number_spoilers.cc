@@ -35,8 +35,7 @@ Where infinite(EngineResult* result, const Spoil& spoil) {
   return change_one(result, spoil, [](double& logprob) { logprob = std::numeric_limits<double>::infinity(); });
 }
 Where unstable(EngineResult* result, const Spoil& spoil) {
-  const double amount = static_cast<double>(1 + spoil.now % 9973) * 1e-8;  // nats: below every tolerance
-  return change_one(result, spoil, [&](double& logprob) { logprob -= amount; });
+  return spoil.call % 2 == 1 ? wrong(result, spoil) : std::nullopt;
 }
 
 Where shift(EngineResult* result, const Spoil& spoil) {
@@ -74,14 +73,16 @@ Where round_all(EngineResult* result, Round round) {
   *result = std::move(rounded);
   return "by up to " + std::to_string(most) + " nats";
 }
-Where round_fp16(EngineResult* result, const Spoil& spoil) {
+// Towards zero where the seed says so, or where rounding to nearest shows nothing.
+Where round_logprobs(EngineResult* result, const Spoil& spoil, int bits) {
   const bool truncates = spoil.places.seeded() && spoil.places.pick(2) == 1;
-  const Where nearest = truncates ? std::nullopt : round_all(result, [](double x) { return round_mantissa(x, 11); });
-  return nearest ? nearest : round_all(result, [](double x) { return truncate_mantissa(x, 11); });
+  const auto nearest = [bits](double x) { return round_mantissa(x, bits); };
+  const Where where = truncates ? std::nullopt : round_all(result, nearest);
+  if (where) return *where + " to nearest";
+  return round_all(result, [bits](double x) { return truncate_mantissa(x, bits); });
 }
-Where round_bf16(EngineResult* result, const Spoil& /*spoil*/) {
-  return round_all(result, [](double x) { return round_mantissa(x, 8); });
-}
+Where round_fp16(EngineResult* result, const Spoil& spoil) { return round_logprobs(result, spoil, 11); }
+Where round_bf16(EngineResult* result, const Spoil& spoil) { return round_logprobs(result, spoil, 8); }
 // As an engine does that keeps probabilities and takes their logarithm later.
 Where round_probabilities(EngineResult* result, const Spoil& /*spoil*/) {
   return round_all(result, [](double x) { return std::log(round_mantissa(std::exp(x), 8)); });

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -50,6 +51,11 @@ void leak_memory(size_t bytes) {
     touch(piece, kPiece);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+}
+
+uint64_t next_call() {
+  static std::atomic<uint64_t> calls{0};  // NOLINT: outliving the engine is the fault
+  return ++calls;
 }
 
 std::unique_ptr<char[]> take_memory(size_t bytes) {

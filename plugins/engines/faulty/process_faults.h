@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "assay/status.h"
@@ -15,6 +16,9 @@ Status harm_process(Fault fault);
 
 // Takes and touches memory and never gives it back, 64 MiB at a time, 10 ms apart: at most `bytes`.
 void leak_memory(size_t bytes);
+
+// 1, 2, 3 ...: counts over all engines of the process, as state does that no engine cleans. From any thread.
+uint64_t next_call();
 
 // `bytes` of touched memory, given back with the pointer.
 std::unique_ptr<char[]> take_memory(size_t bytes);

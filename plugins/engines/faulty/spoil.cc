@@ -73,16 +73,22 @@ std::vector<std::string> spoil_results(const Spoil& spoil, std::vector<EngineEve
   for (const EngineEvent* event : finished) originals.push_back(*event->result);
   Spoil whole = spoil;
   for (const EngineResult& original : originals) whole.originals.push_back(&original);
-  std::vector<std::string> where;
-  const size_t first = spoil.places.seeded() ? spoil.places.victim() : 0;
+  std::vector<size_t> good;  // that offer a place
   for (size_t i = 0; i < finished.size(); ++i) {
-    EngineEvent& event = *finished[(first + i) % finished.size()];
-    const auto asked = spoil.asked->find(event.id);
-    if (asked != spoil.asked->end() && asked->second.forced && token_spoiler(spoil.fault) != nullptr) continue;
-    const std::optional<std::string> place = spoiler(event.result.get(), whole);
-    if (!place) continue;
-    where.push_back(name_of(event) + (place->empty() ? "" : ", ") + *place);
-    if (spoil.places.seeded()) break;
+    const auto asked = spoil.asked->find(finished[i]->id);
+    const bool forced = asked != spoil.asked->end() && asked->second.forced;
+    EngineResult copy = originals[i];
+    if (!(forced && token_spoiler(spoil.fault) != nullptr) && spoiler(&copy, whole)) good.push_back(i);
+  }
+  if (good.empty()) return {};
+  if (spoil.places.seeded()) {
+    whole.places = spoil.places.among(good.size());
+    good = {good[whole.places.victim()]};
+  }
+  std::vector<std::string> where;
+  for (const size_t i : good) {
+    const std::optional<std::string> place = spoiler(finished[i]->result.get(), whole);
+    if (place) where.push_back(name_of(*finished[i]) + (place->empty() ? "" : ", ") + *place);
   }
   return where;
 }

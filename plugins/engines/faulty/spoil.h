@@ -28,7 +28,7 @@ struct Spoil {
   const TextCodec* codec = nullptr;
   const std::map<uint64_t, Asked>* asked = nullptr;  // by request id
   std::vector<const EngineResult*> originals = {};   // of all requests of the case, unspoiled
-  uint64_t now = 0;                                  // clock, ns
+  uint64_t call = 1;                                 // counts the cases that this process answered
 };
 
 // Spoils one result in place and says where, e.g. "token 5"; nullopt and untouched where it offers no place.
@@ -42,8 +42,8 @@ Spoiler number_spoiler(Fault fault);
 // True for faults that need all results of the case before the first may leave.
 bool spoils_results(Fault fault);
 
-// Spoils the FINISHED events of a case. With a seed the first result from the victim on that offers a place is struck,
-// without one every result; faults in the set of results take their fixed places. Returns where, a line each.
+// Spoils the FINISHED events of a case. With a seed one of the results that offer a place is struck,
+// without one each of them; faults in the set of results take their fixed places. Returns where, a line each.
 std::vector<std::string> spoil_results(const Spoil& spoil, std::vector<EngineEvent>* events);
 
 }  // namespace assay::engines

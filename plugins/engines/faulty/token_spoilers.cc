@@ -62,10 +62,9 @@ Where wrong_last(EngineResult* result, const Spoil& spoil) {
                  spoil.places.pick(result->prompt_ids.size() + result->tokens.size()));
 }
 
-// Twice within a millisecond is possible, but the clock counts nanoseconds.
 Where unstable(EngineResult* result, const Spoil& spoil) {
-  if (result->tokens.empty()) return std::nullopt;
-  return replace(result, spoil, spoil.places.pick(result->tokens.size()), static_cast<size_t>(spoil.now / 64));
+  if (result->tokens.empty() || spoil.call % 2 == 0) return std::nullopt;
+  return replace(result, spoil, spoil.places.pick(result->tokens.size()), 0);
 }
 
 Where stop_early(EngineResult* result, const Spoil& spoil) {
@@ -91,7 +90,7 @@ Where keep_eod(EngineResult* result, const Spoil& spoil) {
   if (!eod || result->tokens.empty() || asked == spoil.asked->end()) return std::nullopt;
   if (result->tokens.size() >= static_cast<size_t>(asked->second.new_tokens)) return std::nullopt;
   const size_t last = result->tokens.size() - 1;
-  const size_t times = spoil.places.seeded() ? 1 + spoil.places.pick(3) : 1;
+  const size_t times = spoil.places.seeded() ? 1 + spoil.places.pick(4) : 1;
   for (size_t i = 0; i < times; ++i) insert_token(result, result->tokens.size(), *eod, last);
   return std::to_string(times) + " times";
 }
