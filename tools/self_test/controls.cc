@@ -21,7 +21,12 @@ struct Control {
   std::map<std::string, std::string> arguments = {};
   GroupRun how = {};
   bool may_be_absent = false;  // the processor may lack it
+  bool slow = false;           // four requests of eight tokens are enough
 };
+
+const GroupRun kReference = {.backend = "reference", .backend_options = ""};
+const std::map<std::string, std::string> kShort = {{"--prompt-file-num-truncate", "4"},
+                                                   {"--num-tokens-to-generate", "8"}};
 
 std::vector<Control> all_controls() {
   std::vector<Control> controls = {
@@ -34,6 +39,8 @@ std::vector<Control> all_controls() {
       {"batch_1", "batches of 1", {{"--inference-max-requests", "1"}}},
       {"batch_2", "batches of 2", {{"--inference-max-requests", "2"}}},
       {"batch_5", "batches of 5, the last one not full", {{"--inference-max-requests", "5"}}},
+      {"reference", "the reference backend", {}, kReference, false, true},
+      {"reference_bf16", "the reference backend in bf16", {{"--bf16", "true"}}, kReference, false, true},
       {"block_size_16", "KV blocks of 16 tokens", {}, {.engine_options = R"({"block_size":16})"}},
   };
   for (const char* isa : {"scalar", "avx2", "avx512"}) {
@@ -41,7 +48,8 @@ std::vector<Control> all_controls() {
                         std::string("kernels for ") + isa,
                         {},
                         {.backend_options = fmt::format(R"({{"threads":1,"isa":"{}"}})", isa)},
-                        true});
+                        true,
+                        std::string(isa) == "scalar"});
   }
   return controls;
 }
@@ -53,12 +61,12 @@ class Controls {
 
   Result<std::vector<ControlReport>> run() {
     for (const Control& control : all_controls()) {
-      if (Status status = add(control, base_, with(control.arguments)); !status.ok()) {
+      if (Status status = control.slow ? add_short(control) : add(control, base_, with(control.arguments));
+          !status.ok()) {
         return status;
       }
     }
-    for (const auto part :
-         {&Controls::add_repeated, &Controls::add_reversed, &Controls::add_reference, &Controls::add_bf16}) {
+    for (const auto part : {&Controls::add_repeated, &Controls::add_reversed, &Controls::add_bf16}) {
       if (Status status = (this->*part)(); !status.ok()) return status;
     }
     return std::move(reports_);
@@ -136,20 +144,13 @@ class Controls {
     return add(control, *base, change);
   }
 
-  // Slow and obvious: four requests of eight tokens are enough.
-  Status add_reference() {
-    for (const bool bf16 : {false, true}) {
-      CaseChange change = with({{"--prompt-file-num-truncate", "4"}, {"--num-tokens-to-generate", "8"}});
-      if (bf16) change.arguments["--bf16"] = "true";
-      Result<Base> base = workshop_.record(bf16 ? "short_bf16" : "short", base_.test, change, {});
-      if (!base) return base.status();
-      const Control control{bf16 ? "reference_bf16" : "reference",
-                            bf16 ? "the reference backend in bf16" : "the reference backend",
-                            {},
-                            {.backend = "reference", .backend_options = ""}};
-      if (Status added = add(control, *base, change); !added.ok()) return added;
-    }
-    return {};
+  // Against a golden of its own, by the correct engine with the same arguments.
+  Status add_short(const Control& control) {
+    CaseChange change = with(kShort);
+    for (const auto& [name, value] : control.arguments) change.arguments[name] = value;
+    Result<Base> base = workshop_.record("short_" + control.name, base_.test, change, {});
+    if (!base) return base.status();
+    return add(control, *base, change);
   }
 
   const Base& base_;

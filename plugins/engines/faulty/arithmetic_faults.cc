@@ -127,7 +127,7 @@ Status send_with_arithmetic_fault(Passage* passage) {
   const FaultyModel& model = passage->model();
   switch (model.fault) {
     case Fault::kBf16Logits:
-      return change_logits(passage, "",
+      return change_logits(passage, "half of the prompts from " + std::to_string(model.places.victim()) + " on",
                            [](float logit) { return static_cast<float>(round_mantissa(logit, kBf16Mantissa)); });
     case Fault::kTemperatureLogprobs: {
       const double temperature = 0.5 + 0.125 * static_cast<double>(model.places.pick(4));
