@@ -76,7 +76,7 @@ void append_margins(std::string& out, const Routing& routing) {
   });
 }
 
-void append_request(std::string& out, const RequestRecord& request) {
+void append_request(std::string& out, const RequestRecord& request, GoldenForm form) {
   Members members(out);
   const auto doubles = [&](std::string_view name, const std::optional<std::vector<double>>& values) {
     if (!values) return;
@@ -105,7 +105,7 @@ void append_request(std::string& out, const RequestRecord& request) {
     members.name("latency");
     json::append_double(out, *request.latency);
   }
-  top("generated_top_n_logprobs", request.top_n);
+  top(form == GoldenForm::kDynamic ? "top_n_logprobs" : "generated_top_n_logprobs", request.top_n);
   doubles("logprobs", request.logprobs);
   doubles("prompt_logprobs", request.prompt_logprobs);
   doubles("generated_logprobs", request.generated_logprobs);
@@ -150,7 +150,7 @@ std::string results_text(const ResultSet& set) {
   Members members(out);
   for (const RequestRecord& request : set.requests) {
     members.name(request.id);
-    append_request(out, request);
+    append_request(out, request, set.form);
   }
   for (const Quantity& quantity : set.quantities) {
     members.name(quantity.name);

@@ -14,6 +14,7 @@
 #include "core/discover/arguments.h"
 #include "core/discover/input_path.h"
 #include "core/run/backend_choice.h"
+#include "core/run/deterministic_mode.h"
 
 namespace assay::run {
 namespace {
@@ -127,6 +128,12 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   }
   Result<discover::EngineOptions> options = resolve(test, arguments->record, needs_model, &prepared);
   if (!options) return options.status();
+  if (options->deterministic_mode) {
+    std::map<std::string, std::string> variables = options_.environment;
+    for (const auto& [name, value] : prepared.env_vars) variables[name] = value;
+    const Status checked = check_deterministic_mode(variables, options_.backend_options);
+    if (!checked.ok()) return checked.with(test.config);
+  }
   Result<std::vector<std::string>> prompts = discover::load_prompts(*options, test.dir);
   if (!prompts) return prompts.status();
   order.prompts = *std::move(prompts);

@@ -18,6 +18,7 @@
 #include "core/run/recorded_requests.h"
 #include "core/run/redirect.h"
 #include "core/run/repeats.h"
+#include "core/run/result_form.h"
 
 namespace assay::run {
 namespace {
@@ -222,7 +223,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   actual.requests = std::move(session->records);
   actual.quantities = std::move(quantities);
   actual.path = files.actual.string();
-  actual.form = GoldenForm::kStatic;
+  set_form(&actual);
   if (order.recorded.empty()) add_quantities(order, measured, &actual);
   const Status written = write_results(actual.path, actual);
   judged.actual_written = written.ok();

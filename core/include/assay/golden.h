@@ -103,9 +103,10 @@ bool request_id_less(std::string_view a, std::string_view b);
 Result<ResultSet> read_results(const std::string& path);
 Result<ResultSet> read_results_text(std::string_view json, const std::string& name);
 
-// The JSON text of a set in the static script's schema and key order (input_prompt, generated_text, generated_tokens,
-// tpot, latency, generated_top_n_logprobs, logprobs, then what else there is). ASCII only; doubles in their shortest
-// spelling that reads back to the same bits; NaN and infinities bare; ill-formed UTF-8 becomes U+FFFD.
+// The JSON text of a set in the static script's schema (form D: top_n_logprobs) and key order (input_prompt,
+// generated_text, generated_tokens, tpot, latency, generated_top_n_logprobs, logprobs, then what else there is). ASCII
+// only; doubles in their shortest spelling that reads back to the same bits; NaN and infinities bare; ill-formed UTF-8
+// becomes U+FFFD.
 std::string results_text(const ResultSet& set);
 
 // Writes results_text to `path` through a temporary file beside it: readers see the old file or the whole new one.

@@ -1,0 +1,32 @@
+#include "core/run/result_form.h"
+
+#include <algorithm>
+
+namespace assay::run {
+namespace {
+
+bool has_graph_map(const RequestRecord& record) {
+  return std::any_of(record.extra.begin(), record.extra.end(),
+                     [](const auto& field) { return field.first == "cuda_graph_request_count_map"; });
+}
+
+// The last G values are those of the generated tokens.
+void split_logprobs(RequestRecord* record) {
+  if (!record->logprobs || record->generated_logprobs) return;
+  const std::vector<double>& all = *record->logprobs;
+  const size_t generated = std::min(record->tokens ? record->tokens->size() : 0, all.size());
+  const auto middle = all.end() - static_cast<ptrdiff_t>(generated);
+  record->prompt_logprobs.emplace(all.begin(), middle);
+  record->generated_logprobs.emplace(middle, all.end());
+}
+
+}  // namespace
+
+void set_form(ResultSet* results) {
+  results->form = GoldenForm::kStatic;
+  if (results->requests.empty() || !has_graph_map(results->requests.front())) return;
+  results->form = GoldenForm::kDynamic;
+  for (RequestRecord& record : results->requests) split_logprobs(&record);
+}
+
+}  // namespace assay::run

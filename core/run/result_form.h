@@ -1,0 +1,12 @@
+// Which of Megatron-LM's scripts a set of results is written like.
+#pragma once
+
+#include "assay/golden.h"
+
+namespace assay::run {
+
+// Form D where the engine gave a `cuda_graph_request_count_map`, as the dynamic script's results have one: records then
+// hold prompt_logprobs and generated_logprobs beside logprobs. Else form S.
+void set_form(ResultSet* results);
+
+}  // namespace assay::run
