@@ -68,6 +68,23 @@ TEST(Vectors, EveryFp32CaseAgreesWithin1e5) {
   RecordProperty("max_abs_logprob_difference", std::to_string(largest));
 }
 
+TEST(Vectors, EveryFp32CaseAgreesOnTheBufferedEngineToo) {
+  const std::filesystem::path shared = shared_folder();
+  if (shared.empty()) GTEST_SKIP() << "the shared folder of test data is not beside this checkout";
+  const TemporaryFolder folder;
+  const std::string root = (shared / "vectors").string();
+  const Output run =
+      run_program("assay", {"run", root + "/cases", "--set", "CHECKPOINT_LOAD_PATH=" + root, "--platform", "dgx_h200",
+                            "--engine", "buffered", "--filter", "not *bf16*", "--json", "--output", folder / "out"});
+  ASSERT_EQ(run.code, 0) << run.out << run.err;
+  const json cases = json::parse(run.out);
+  EXPECT_EQ(cases.size(), 8U);
+  for (const json& one : cases) {
+    EXPECT_EQ(one["engine"], "buffered");
+    EXPECT_LE(one["max_abs_logprob_difference"].get<double>(), 1e-5) << one.dump(1);
+  }
+}
+
 TEST(Vectors, TheGoldResultsOfTheH200AgreeInTextAndTokens) {
   const std::filesystem::path shared = shared_folder();
   if (shared.empty()) GTEST_SKIP() << "the shared folder of test data is not beside this checkout";

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "assay/sdk.hpp"
+#include "plugins/engines/buffered/limits.h"
 #include "plugins/engines/buffered/report.h"
 #include "plugins/engines/buffered/stop_words.h"
 #include "plugins/engines/common/result_texts.h"
@@ -21,21 +22,6 @@ bool breaks_engine(const Status& status) {
   return status.code() == StatusCode::kInfra || status.code() == StatusCode::kInternal;
 }
 
-// N new tokens of which the last is not fed back.
-size_t positions_of(const Request& request) {
-  return request.prompt_ids.size() + static_cast<size_t>(request.max_new_tokens) - 1;
-}
-
-SchedulerLimits limits_of(const BufferedOptions& options, const BufferSize& size) {
-  return {.block_size = static_cast<size_t>(options.block_size),
-          .max_requests = size.max_requests,
-          .max_tokens = static_cast<size_t>(options.max_tokens),
-          .chunked_prefill = options.chunked_prefill,
-          .max_chunk = static_cast<size_t>(options.max_chunk),
-          .prefix_caching = options.prefix_caching,
-          .eviction = options.eviction};
-}
-
 }  // namespace
 
 BufferedEngine::BufferedEngine(BufferedOptions options, BufferSize size, TextCodec codec,
@@ -45,7 +31,7 @@ BufferedEngine::BufferedEngine(BufferedOptions options, BufferSize size, TextCod
       codec_(std::move(codec)),
       cache_(std::move(cache)),
       host_(host),
-      scheduler_(limits_of(options_, size_)),
+      scheduler_(scheduler_limits(options_, size_)),
       arrivals_(options_) {}
 
 Result<std::unique_ptr<BufferedEngine>> BufferedEngine::open(const assay_engine_config& config, const Host& host) {
@@ -77,36 +63,9 @@ Status BufferedEngine::submit(const assay_request& request) {
   }
   const int32_t limit = options_.max_sequence_length > 0 ? options_.max_sequence_length : INT32_MAX;
   coming_.push_back(make_request(request, codec_, cache_->info(), limit));
-  if (coming_.back().refusal.ok()) coming_.back().refusal = fits(coming_.back());
+  Request& made = coming_.back();
+  if (made.refusal.ok()) made.refusal = fits(made, options_, size_, cache_->info());
   last_id_ = request.id;
-  return {};
-}
-
-Status BufferedEngine::fits(const Request& request) const {
-  const size_t prompt = request.prompt_ids.size();
-  const size_t total = prompt + static_cast<size_t>(request.max_new_tokens);
-  const std::string sum = "prompt of " + std::to_string(prompt) + " + " + std::to_string(request.max_new_tokens) +
-                          " new tokens = " + std::to_string(total);
-  if (options_.max_sequence_length > 0 && total > static_cast<size_t>(options_.max_sequence_length)) {
-    return exhausted(sum + " is over the limit of " + std::to_string(options_.max_sequence_length) +
-                     " tokens; raise --inference-max-seq-length");
-  }
-  const int32_t positions = cache_->info().max_positions;
-  if (positions > 0 && total > static_cast<size_t>(positions) + 1) {
-    return exhausted(sum + " needs " + std::to_string(total - 1) + " positions, the model has " +
-                     std::to_string(positions) + "; generate fewer tokens");
-  }
-  const size_t blocks = scheduler_.blocks_for(positions_of(request));
-  if (blocks > size_.blocks) {
-    return exhausted(sum + " needs " + std::to_string(blocks) + " blocks of " + std::to_string(options_.block_size) +
-                     " tokens, the KV buffer holds " + std::to_string(size_.blocks) +
-                     "; raise --inference-dynamic-batching-buffer-size-gb");
-  }
-  if (!options_.chunked_prefill && prompt > static_cast<size_t>(options_.max_tokens)) {
-    return exhausted("prompt of " + std::to_string(prompt) + " tokens is over the " +
-                     std::to_string(options_.max_tokens) +
-                     " of a step; raise --inference-dynamic-batching-max-tokens or give --enable-chunked-prefill");
-  }
   return {};
 }
 

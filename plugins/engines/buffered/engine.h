@@ -57,8 +57,6 @@ class BufferedEngine {
   BufferedEngine(BufferedOptions options, BufferSize size, TextCodec codec, std::unique_ptr<ModelCache> cache,
                  const Host& host);
 
-  // Why the request can never run, beyond what make_request checks; ok: it can.
-  Status fits(const Request& request) const;
   double now_seconds() const;  // since the first step, of the clock of arrivals
   void arrive(std::vector<EngineEvent>* events);
   void wait_for_arrival();

@@ -42,22 +42,6 @@ class Equality : public Buffered {
     return made;
   }
 
-  void expect_equal(const EngineResult& a, const EngineResult& b) {
-    EXPECT_EQ(a.prompt_ids, b.prompt_ids);
-    EXPECT_EQ(a.text, b.text);
-    EXPECT_EQ(a.tokens, b.tokens);
-    EXPECT_EQ(a.prompt_logprobs, b.prompt_logprobs);
-    EXPECT_EQ(a.generated_logprobs, b.generated_logprobs);
-    EXPECT_EQ(a.prompt_top_n.ids, b.prompt_top_n.ids);
-    EXPECT_EQ(a.prompt_top_n.logprobs, b.prompt_top_n.logprobs);
-    EXPECT_EQ(a.generated_top_n.ids, b.generated_top_n.ids);
-    EXPECT_EQ(a.generated_top_n.logprobs, b.generated_top_n.logprobs);
-    EXPECT_EQ(a.routing, b.routing);
-    EXPECT_EQ(a.routing_margins, b.routing_margins);
-    EXPECT_EQ(a.generated_ranks, b.generated_ranks);
-    EXPECT_EQ(a.generated_logits, b.generated_logits);
-  }
-
   // What each request gives alone on a fresh engine that does nothing special.
   const std::vector<EngineResult>& alone(const std::vector<ToyRequest>& all, const json& options = json::object()) {
     alone_.clear();
@@ -76,12 +60,8 @@ class Equality : public Buffered {
       SCOPED_TRACE(testing::Message() << options << " request " << i);
       expect_equal(outcome.finished.at(i), alone_[i]);
     }
-    expect_all_blocks_free_but_cached(options);
-    return outcome;
-  }
-  void expect_all_blocks_free_but_cached(const json& options) {
-    SCOPED_TRACE(options);
     expect_all_blocks_free();
+    return outcome;
   }
 
   std::vector<EngineResult> alone_;

@@ -43,7 +43,8 @@ TEST_F(Scheduling, SplitsPromptsAndAvoidsALastPartOfOneToken) {
   open(R"({"max_tokens": 4, "max_requests": 4, "chunked_prefill": true})");
   run({{.text = "1 2 3 4 5", .max_new_tokens = 1}, {.text = "6 7 8", .max_new_tokens = 1}});
   EXPECT_THAT(model_.forwards[0].counts, ElementsAre(3)) << "3 + 2, not 4 + 1; nobody goes in behind a part";
-  EXPECT_THAT(model_.forwards[1].counts, ElementsAre(2, 1)) << "the next one gets the rest of the step: 1 + 2, not 2 + 1";
+  EXPECT_THAT(model_.forwards[1].counts, ElementsAre(2, 1))
+      << "the next one gets the rest of the step: 1 + 2, not 2 + 1";
   EXPECT_THAT(model_.forwards[2].counts, ElementsAre(2));
 }
 

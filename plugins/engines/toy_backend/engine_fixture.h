@@ -20,8 +20,25 @@ inline std::vector<int32_t> ids_of(const std::string& text) {
   return ids;
 }
 
+// Every value that a result owes to its request alone, bit for bit.
+inline void expect_equal(const EngineResult& a, const EngineResult& b) {
+  EXPECT_EQ(a.prompt_ids, b.prompt_ids);
+  EXPECT_EQ(a.text, b.text);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.prompt_logprobs, b.prompt_logprobs);
+  EXPECT_EQ(a.generated_logprobs, b.generated_logprobs);
+  EXPECT_EQ(a.prompt_top_n.ids, b.prompt_top_n.ids);
+  EXPECT_EQ(a.prompt_top_n.logprobs, b.prompt_top_n.logprobs);
+  EXPECT_EQ(a.generated_top_n.ids, b.generated_top_n.ids);
+  EXPECT_EQ(a.generated_top_n.logprobs, b.generated_top_n.logprobs);
+  EXPECT_EQ(a.routing, b.routing);
+  EXPECT_EQ(a.routing_margins, b.routing_margins);
+  EXPECT_EQ(a.generated_ranks, b.generated_ranks);
+  EXPECT_EQ(a.generated_logits, b.generated_logits);
+}
+
 template <class Engine>
-class EngineFixture : public testing::Test {
+class EngineFixture : public ::testing::Test {
  protected:
   void open(const std::string& options, const std::string& tokenizer = kToyTokenizer) {
     Result<std::unique_ptr<Engine>> engine = open_on_toy<Engine>(&model_, host_, options, tokenizer);
