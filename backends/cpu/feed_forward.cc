@@ -14,9 +14,10 @@ struct Item {
   const Linear* fc2;
   bool shared = false;
   std::vector<size_t> tokens;
-  std::vector<float> factors;    // of the router, 1 where there is none
-  std::vector<const float*> in;  // (hidden)
-  std::vector<float*> inner;     // (width)
+  std::vector<float> factors;     // of the router, 1 where there is none
+  std::vector<const float*> in;   // (hidden)
+  std::vector<float*> inner;      // (width)
+  const float* packed = nullptr;  // in, then inner, as the kernels pack them; null for few tokens
 
   size_t width() const { return fc2->weight.cols; }
 };
@@ -38,7 +39,7 @@ class FeedForward {
       route();
       add_experts();
     } else {
-      Item item{&layer_.fc1, &layer_.fc2, false, {}, {}, {}, {}};
+      Item item{&layer_.fc1, &layer_.fc2, false, {}, {}, {}, {}, nullptr};
       for (size_t t = 0; t < tokens_; ++t) add_token(item, t, 1.0f);
       items_.push_back(std::move(item));
     }
@@ -46,7 +47,9 @@ class FeedForward {
     size_t work = 0;
     for (const Item& item : items_) work += item.width() * hidden_ * item.tokens.size();
     w_.part_scratch.resize(executor_.most_parts() * 2 * tokens_ * kStrip);
+    pack([](const Item& item) { return item.in.data(); }, [this](const Item&) { return hidden_; });
     executor_.parts(work, [&](size_t part, size_t parts) { into(part, parts); });
+    pack([](const Item& item) { return item.inner.data(); }, [](const Item& item) { return item.width(); });
     executor_.parts(work, [&](size_t part, size_t parts) { out_of(part, parts, mixture); });
   }
 
@@ -94,17 +97,17 @@ class FeedForward {
     for (size_t i = 0; i < w_.experts.size(); ++i) slots[w_.experts[i]].push_back(i);
     for (size_t e = 0; e < slots.size(); ++e) {
       if (slots[e].empty()) continue;
-      Item item{&layer_.expert_fc1[e], &layer_.expert_fc2[e], false, {}, {}, {}, {}};
+      Item item{&layer_.expert_fc1[e], &layer_.expert_fc2[e], false, {}, {}, {}, {}, nullptr};
       for (const size_t i : slots[e]) add_token(item, i / topk, w_.factors[i]);
       items_.push_back(std::move(item));
     }
     if (layer_.shared_fc1.weight.data == nullptr) return;
-    Item item{&layer_.shared_fc1, &layer_.shared_fc2, true, {}, {}, {}, {}};
+    Item item{&layer_.shared_fc1, &layer_.shared_fc2, true, {}, {}, {}, {}, nullptr};
     for (size_t t = 0; t < tokens_; ++t) add_token(item, t, 1.0f);
     items_.push_back(std::move(item));
     if (layer_.shared_gate.data == nullptr) return;
     w_.gates.resize(tokens_, 1);
-    executor_.multiply(layer_.shared_gate, {0, 1}, w_.normed.get(), w_.gates.get(), 0, tokens_);
+    executor_.multiply(layer_.shared_gate, {0, 1}, {w_.normed.get(), tokens_, nullptr}, w_.gates.get(), 0);
     for (size_t t = 0; t < tokens_; ++t) *w_.gates[t] = arithmetic::sigmoid<arithmetic::Single>(*w_.gates[t]);
   }
 
@@ -130,6 +133,21 @@ class FeedForward {
     return rows;
   }
 
+  // Packs what inputs(item) holds, item by item: cols(item) floats a token.
+  template <class Source, class Columns>
+  void pack(const Source& inputs, const Columns& cols) {
+    size_t floats = 0;
+    for (const Item& item : items_) floats += Executor::packed_floats(item.tokens.size(), cols(item));
+    w_.packed.resize(std::max(w_.packed.size(), floats));
+    float* place = w_.packed.data();
+    for (Item& item : items_) {
+      const size_t taken = Executor::packed_floats(item.tokens.size(), cols(item));
+      item.packed = taken == 0 ? nullptr : place;
+      if (taken > 0) executor_.pack(inputs(item), item.tokens.size(), cols(item), place);
+      place += taken;
+    }
+  }
+
   // fc1 and activation of this part's rows of every item.
   void into(size_t part, size_t parts) const {
     const Kernels& k = executor_.kernels();
@@ -142,8 +160,9 @@ class FeedForward {
       const Range mine = part_of(width, Executor::kGrain, part, parts);
       for (size_t r = mine.begin; r < mine.end; r += kStrip) {
         const size_t end = std::min(mine.end, r + kStrip);
-        multiply(*item.fc1, {r, end}, item.in.data(), first, count);
-        if (gated) multiply(*item.fc1, {width + r, width + end}, item.in.data(), up, count);
+        const Inputs in{item.in.data(), count, item.packed};
+        multiply(*item.fc1, {r, end}, in, first);
+        if (gated) multiply(*item.fc1, {width + r, width + end}, in, up);
         for (size_t i = 0; i < count; ++i) {
           k.activate({gate(config_.activation), first[i], up[i], item.inner[i] + r, end - r, item.factors[i], bf16_});
         }
@@ -151,10 +170,9 @@ class FeedForward {
     }
   }
 
-  void multiply(const Linear& linear, Range rows, const float* const* in, const std::vector<float*>& out,
-                size_t count) const {
-    executor_.multiply(linear.weight, rows, in, out.data(), rows.begin, count);
-    for (size_t i = 0; i < count && linear.bias != nullptr; ++i) {
+  void multiply(const Linear& linear, Range rows, const Inputs& in, const std::vector<float*>& out) const {
+    executor_.multiply(linear.weight, rows, in, out.data(), rows.begin);
+    for (size_t i = 0; i < in.tokens && linear.bias != nullptr; ++i) {
       executor_.kernels().add(linear.bias + rows.begin, out[i], rows.end - rows.begin);
     }
   }
@@ -175,7 +193,8 @@ class FeedForward {
     const Kernels& k = executor_.kernels();
     const size_t count = rows.end - rows.begin;
     const std::vector<float*> out = strips(part, 0, item.tokens.size());
-    executor_.multiply(item.fc2->weight, rows, item.inner.data(), out.data(), rows.begin, item.tokens.size());
+    executor_.multiply(item.fc2->weight, rows, {item.inner.data(), item.tokens.size(), item.packed}, out.data(),
+                       rows.begin);
     for (size_t i = 0; i < item.tokens.size(); ++i) {
       const size_t t = item.tokens[i];
       if (item.fc2->bias != nullptr) k.add_scaled(item.fc2->bias + rows.begin, item.factors[i], out[i], count);

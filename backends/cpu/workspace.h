@@ -46,6 +46,7 @@ struct Workspace {
   Rows totals;                      // (tokens, hidden) sum of the experts
   Rows gates;                       // (tokens, 1) of the shared expert
   std::vector<float> part_scratch;  // (parts, 2 * tokens * kStrip)
+  std::vector<float> packed;        // inputs of a feed-forward's layer, as the kernels pack them
   std::vector<float> splits;        // partial results of attention
   std::vector<uint16_t> experts;    // (tokens, topk), ascending
   std::vector<float> factors;       // (tokens, topk)

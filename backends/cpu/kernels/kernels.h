@@ -19,8 +19,28 @@ inline size_t number_size(Number number) { return number == Number::kFloat32 ? 4
 
 enum class Gate : uint8_t { kSwiglu, kSquaredRelu, kGeluErf, kGeluTanh };
 
-// y[t][r] = dot(weight row r, x[t]) for r in [begin, end). Moves (end-begin)*cols*number_size bytes of weights once
-// per 64 tokens; 2*(end-begin)*cols*tokens flops.
+inline constexpr size_t kPackTokens = 4;     // tokens of one tile of packed inputs
+inline constexpr size_t kPackColumns = 256;  // columns of one tile, a block of the dot
+inline constexpr size_t kPackFrom = 24;      // tokens from which packed inputs pay
+
+// Floats of `tokens` packed inputs: (tiles of tokens, blocks of columns, kPackTokens, kPackColumns).
+inline size_t packed_size(size_t tokens, size_t cols) {
+  const size_t tiles = (tokens + kPackTokens - 1) / kPackTokens;
+  return tiles * ((cols + kPackColumns - 1) / kPackColumns) * kPackTokens * kPackColumns;
+}
+
+// Packs the tiles [begin, end) of tokens; missing tokens and columns become zeros.
+struct PackArgs {
+  const float* const* x = nullptr;  // (tokens) of (cols)
+  size_t tokens = 0;
+  size_t cols = 0;
+  size_t begin = 0;
+  size_t end = 0;
+  float* packed = nullptr;  // of all tiles
+};
+
+// y[t][r] = dot(weight row r, x[t]) for r in [begin, end); 2*(end-begin)*cols*tokens flops. Moves the weights, that is
+// (end-begin)*cols*number_size bytes, once per 64 tokens, or once per 128 where the inputs are packed.
 struct MatmulArgs {
   const void* weight = nullptr;  // (rows, cols), row-major, 64-byte aligned base
   size_t cols = 0;
@@ -30,6 +50,7 @@ struct MatmulArgs {
   float* const* y = nullptr;        // (tokens): element r - y_offset is written
   size_t y_offset = 0;
   size_t tokens = 0;
+  const float* packed = nullptr;  // all of x as pack() leaves it, then x is not read; or null
 };
 
 // RMSNorm or LayerNorm of one vector.
@@ -90,6 +111,7 @@ struct SegmentResult {
 struct Kernels {
   std::string_view name;
   void (*matmul[kNumbers])(const MatmulArgs& args);
+  void (*pack)(const PackArgs& args);
   void (*normalise)(const NormArgs& args);
   void (*activate)(const ActivateArgs& args);
   void (*attend[kNumbers])(const AttendArgs& args);

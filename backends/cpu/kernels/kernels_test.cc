@@ -78,10 +78,11 @@ class EveryIsa : public ::testing::TestWithParam<std::string_view> {
 TEST_P(EveryIsa, MatmulIsTheReferenceDotAtAnyShapeAndStoredForm) {
   for (const size_t cols : kCounts) {
     for (const Number form : kForms) {
-      for (const size_t rows : {1u, 3u, 8u, 9u, 21u}) {
+      for (const size_t rows : {1u, 3u, 8u, 9u, 21u, 37u}) {
         const Stored weight(values_.many(rows * cols), form);
-        for (const size_t tokens : {1u, 2u, 3u, 4u, 5u, 9u, 66u}) {
-          if (tokens > 9 && rows != 9) continue;
+        for (const size_t tokens : {1u, 2u, 3u, 4u, 5u, 9u, 66u, 131u}) {
+          if (tokens > 9 && (rows != 9 && rows != 37)) continue;
+          if (tokens > 66 && cols != 300 && cols != 17) continue;
           std::vector<float> x = values_.many(tokens * cols);
           std::vector<float> y(tokens * rows, -1.0f);
           std::vector<float> expected(tokens * rows);
@@ -94,13 +95,21 @@ TEST_P(EveryIsa, MatmulIsTheReferenceDotAtAnyShapeAndStoredForm) {
               expected[t * rows + r] = arithmetic::dot(&weight.exact[r * cols], in[t], cols);
             }
           }
-          const size_t middle = rows / 2;  // in two parts, as two threads would
-          kernels_->matmul[static_cast<size_t>(form)](
-              {weight.data(), cols, 0, middle, in.data(), out.data(), 0, tokens});
-          kernels_->matmul[static_cast<size_t>(form)](
-              {weight.data(), cols, middle, rows, in.data(), out.data(), 0, tokens});
-          ASSERT_TRUE(same_bits(y, expected))
-              << cols << " columns, " << rows << " rows, " << tokens << " tokens, form " << static_cast<int>(form);
+          const size_t tiles = (tokens + kPackTokens - 1) / kPackTokens;
+          std::vector<float> packed(packed_size(tokens, cols), std::nanf(""));
+          kernels_->pack({in.data(), tokens, cols, 0, tiles / 2, packed.data()});
+          kernels_->pack({in.data(), tokens, cols, tiles / 2, tiles, packed.data()});
+          for (const float* source : {static_cast<const float*>(nullptr), static_cast<const float*>(packed.data())}) {
+            std::fill(y.begin(), y.end(), -1.0f);
+            for (const auto& [begin, end] :
+                 {std::pair{size_t{0}, rows / 2}, std::pair{rows / 2, rows}}) {  // as threads
+              kernels_->matmul[static_cast<size_t>(form)](
+                  {weight.data(), cols, begin, end, in.data(), out.data(), 0, tokens, source});
+            }
+            ASSERT_TRUE(same_bits(y, expected))
+                << cols << " columns, " << rows << " rows, " << tokens << " tokens, form " << static_cast<int>(form)
+                << (source != nullptr ? ", packed" : "");
+          }
         }
       }
     }

@@ -7,7 +7,7 @@
 
 namespace assay::cpu {
 
-inline constexpr size_t kDotBlock = 256;
+inline constexpr size_t kDotBlock = kPackColumns;
 inline constexpr size_t kTokenBlock = 64;  // tokens whose inputs stay in the second-level cache
 inline constexpr size_t kBlocksAhead = 4;  // what a single vector prefetches, in the order in which it will be read
 
