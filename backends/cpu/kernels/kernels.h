@@ -21,7 +21,7 @@ enum class Gate : uint8_t { kSwiglu, kSquaredRelu, kGeluErf, kGeluTanh };
 
 inline constexpr size_t kPackTokens = 4;     // tokens of one tile of packed inputs
 inline constexpr size_t kPackColumns = 256;  // columns of one tile, a block of the dot
-inline constexpr size_t kPackFrom = 24;      // tokens from which packed inputs pay
+inline constexpr size_t kPackFrom = 16;      // tokens from which packed inputs pay
 
 // Floats of `tokens` packed inputs: (tiles of tokens, blocks of columns, kPackTokens, kPackColumns).
 inline size_t packed_size(size_t tokens, size_t cols) {

@@ -38,10 +38,11 @@ void pack(const PackArgs& a) {
   }
 }
 
-// One block of R rows x T tokens: totals[t][r] += its lanes. Fetches `ahead`, a row that will be widened next.
+// One block of R rows x T tokens: totals[t][r] += its lanes. Fetches what comes next: a row of weights, inputs of a
+// token.
 template <class V, class W, int R, int T>
 [[gnu::always_inline]] inline void add_block(const float* w, const float* x, size_t cols, float* totals,
-                                             const typename W::Stored* ahead) {
+                                             const typename W::Stored* next_row, const float* next_token) {
   using F = typename V::F;
   F lanes[R][T];
 #pragma GCC unroll 8
@@ -53,7 +54,8 @@ template <class V, class W, int R, int T>
     F in[T];
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) in[t] = V::load(x + static_cast<size_t>(t) * kDotBlock + k);
-    V::prefetch(ahead + k);
+    V::prefetch(next_row + k);
+    V::prefetch(next_token + k);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const F weight = V::load(w + static_cast<size_t>(r) * kDotBlock + k);
@@ -98,9 +100,10 @@ void multiply_panel(const MatmulArgs& a, size_t row, size_t rows, size_t first, 
     for (size_t t = 0; t < tokens; t += kT) {
       const size_t tile = (first + t) / kPackTokens;
       const float* x = a.packed + ((tile * blocks + block) * kPackTokens + t % kPackTokens) * kDotBlock;
+      const float* next_tile = x + blocks * kPackTokens * kDotBlock;
       for (size_t r = 0; r < rows; r += kR) {
         add_block<V, W, kR, kT>(panel + r * kDotBlock, x, cols, totals + (t * kPanelRows + r) * 16,
-                                next + ahead * a.cols);
+                                next + ahead * a.cols, next_tile + r / kR % kPackTokens * kDotBlock);
         if (ahead + 1 < rows) ++ahead;
       }
     }
