@@ -11,6 +11,14 @@ namespace {
 
 using arithmetic::kSplit;
 
+constexpr size_t kBundle = 16;  // neighbouring tokens of one sequence whose queries go over keys and values together
+
+// Tokens [first, first + count) of the slice, of one run.
+struct Bundle {
+  size_t first;
+  size_t count;
+};
+
 class SliceAttention {
  public:
   SliceAttention(const model::ModelConfig& config, const Layer& layer, size_t layer_index, const RotaryTable& table,
@@ -31,12 +39,14 @@ class SliceAttention {
   void run() {
     const size_t heads = groups_ * (per_group_ + 2);
     executor_.each(w_.tokens.size(), heads * channels_ * 16, [&](size_t t) { prepare(t); });
+    bundle();
     size_t longest = 0;
     for (const Token& token : w_.tokens) longest = std::max<size_t>(longest, token.position + 1);
-    const size_t tasks = w_.tokens.size() * groups_;
+    const size_t tasks = bundles_.size() * groups_;
     const size_t splits = (longest + kSplit - 1) / kSplit;
     if (splits == 1 || tasks >= 4 * executor_.threads()) {
-      executor_.each(tasks, longest * channels_ * per_group_ * 4, [&](size_t i) { whole(i / groups_, i % groups_); });
+      const size_t cost = longest * channels_ * per_group_ * 4 * (w_.tokens.size() / bundles_.size());
+      executor_.each(tasks, cost, [&](size_t i) { whole(bundles_[i / groups_], i % groups_); });
     } else {
       in_splits(splits, longest);
     }
@@ -77,54 +87,77 @@ class SliceAttention {
     }
   }
 
-  // One split of one token and group; results: top (per_group), total (per_group), weighted (per_group, channels).
-  void split(size_t t, size_t g, size_t begin, float* results) const {
-    const Token& token = w_.tokens[t];
+  void bundle() {
+    for (size_t t = 0; t < w_.tokens.size(); ++t) {
+      const bool joins = t > 0 && w_.tokens[t].run == w_.tokens[t - 1].run && bundles_.back().count < kBundle;
+      if (!joins) bundles_.push_back({t, 0});
+      ++bundles_.back().count;
+    }
+  }
+
+  size_t last_position(const Bundle& b) const { return w_.tokens[b.first + b.count - 1].position; }
+  size_t result_size() const { return channels_ + 2; }
+  size_t results_of_split() const { return kBundle * per_group_ * result_size(); }
+
+  // One split of a bundle and group, for the tokens that reach it; results: (tokens, per_group, result_size).
+  void split(const Bundle& b, size_t g, size_t begin, float* results) const {
+    const assay_run& run = *w_.tokens[b.first].run;
     const void* keys[kSplit];
     const void* values[kSplit];
-    const size_t count = std::min<size_t>(kSplit, token.position + 1 - begin);
-    for (size_t j = 0; j < count; ++j) {
-      const size_t place = cache_.offset(layer_index_, *token.run, g, begin + j);
+    const size_t longest = std::min<size_t>(kSplit, last_position(b) + 1 - begin);
+    for (size_t j = 0; j < longest; ++j) {
+      const size_t place = cache_.offset(layer_index_, run, g, begin + j);
       keys[j] = cache_.keys.data() + place;
       values[j] = cache_.values.data() + place;
     }
-    executor_.kernels().attend[static_cast<size_t>(cache_.number)]({query(t, g), keys, values, count, per_group_,
-                                                                    channels_, scale_, results, results + per_group_,
-                                                                    results + 2 * per_group_});
+    std::vector<const float*> queries;
+    std::vector<size_t> counts;
+    std::vector<float*> out;
+    for (size_t t = 0; t < b.count; ++t) {
+      const size_t position = w_.tokens[b.first + t].position;
+      if (position < begin) continue;
+      for (size_t h = 0; h < per_group_; ++h) {
+        queries.push_back(query(b.first + t, g) + h * channels_);
+        counts.push_back(std::min(kSplit, position + 1 - begin));
+        out.push_back(results + (t * per_group_ + h) * result_size());
+      }
+    }
+    executor_.kernels().attend[static_cast<size_t>(cache_.number)](
+        {queries.data(), counts.data(), queries.size(), keys, values, channels_, scale_, out.data()});
   }
 
-  size_t result_size() const { return per_group_ * (channels_ + 2); }
-
-  void combine(size_t t, size_t g, const float* results, size_t splits) const {
-    for (size_t h = 0; h < per_group_; ++h) {
-      float* y = w_.attended[t] + (g * per_group_ + h) * channels_;
-      executor_.kernels().combine({results + h, results + per_group_ + h, results + 2 * per_group_ + h * channels_,
-                                   splits, result_size(), result_size(), channels_, bf16_, y});
+  void combine(const Bundle& b, size_t g, const float* results) const {
+    for (size_t t = 0; t < b.count; ++t) {
+      const size_t splits = w_.tokens[b.first + t].position / kSplit + 1;
+      for (size_t h = 0; h < per_group_; ++h) {
+        const float* result = results + (t * per_group_ + h) * result_size();
+        float* y = w_.attended[b.first + t] + (g * per_group_ + h) * channels_;
+        executor_.kernels().combine({result + channels_, result + channels_ + 1, result, splits, results_of_split(),
+                                     results_of_split(), channels_, bf16_, y});
+      }
     }
   }
 
-  void whole(size_t t, size_t g) const {
-    const size_t splits = w_.tokens[t].position / kSplit + 1;
-    std::vector<float> results(splits * result_size());
-    for (size_t s = 0; s < splits; ++s) split(t, g, s * kSplit, &results[s * result_size()]);
-    combine(t, g, results.data(), splits);
+  void whole(const Bundle& b, size_t g) const {
+    const size_t splits = last_position(b) / kSplit + 1;
+    std::vector<float> results(splits * results_of_split());
+    for (size_t s = 0; s < splits; ++s) split(b, g, s * kSplit, &results[s * results_of_split()]);
+    combine(b, g, results.data());
   }
 
-  // Few tokens with a long past: the splits are spread over the threads.
+  // Few bundles with a long past: the splits are spread over the threads.
   void in_splits(size_t splits, size_t longest) {
-    const size_t tasks = w_.tokens.size() * groups_;
-    w_.splits.resize(tasks * splits * result_size());
-    const auto results = [&](size_t task, size_t s) { return &w_.splits[(task * splits + s) * result_size()]; };
+    const size_t tasks = bundles_.size() * groups_;
+    w_.splits.resize(tasks * splits * results_of_split());
+    const auto results = [&](size_t task, size_t s) { return &w_.splits[(task * splits + s) * results_of_split()]; };
     executor_.each(tasks * splits, std::min(longest, kSplit) * channels_ * per_group_ * 4, [&](size_t i) {
       const size_t task = i / splits;
       const size_t s = i % splits;
-      const size_t t = task / groups_;
-      if (s * kSplit <= w_.tokens[t].position) split(t, task % groups_, s * kSplit, results(task, s));
+      const Bundle& b = bundles_[task / groups_];
+      if (s * kSplit <= last_position(b)) split(b, task % groups_, s * kSplit, results(task, s));
     });
-    executor_.each(tasks, splits * channels_ * per_group_ * 4, [&](size_t task) {
-      const size_t t = task / groups_;
-      combine(t, task % groups_, results(task, 0), w_.tokens[t].position / kSplit + 1);
-    });
+    executor_.each(tasks, splits * channels_ * per_group_ * 4,
+                   [&](size_t task) { combine(bundles_[task / groups_], task % groups_, results(task, 0)); });
   }
 
   const model::ModelConfig& config_;
@@ -139,6 +172,7 @@ class SliceAttention {
   size_t groups_;
   size_t per_group_;
   float scale_;
+  std::vector<Bundle> bundles_;
 };
 
 }  // namespace

@@ -8,37 +8,55 @@
 
 namespace assay::cpu {
 
-// out[i] = dot(q, keys[i]) for N keys.
-template <class V, class W, int N>
-[[gnu::always_inline]] inline void key_dots(const float* q, const void* const* keys, size_t channels, float* out) {
+// Sixteen channels at k for Q queries and N keys: `some` of them, the rest count as zero.
+template <class V, class W, int Q, int N, bool kWhole>
+[[gnu::always_inline]] inline void key_step(const float* const* query, const void* const* keys, size_t k, size_t some,
+                                            typename V::F (&lanes)[Q][N]) {
   using F = typename V::F;
-  using Stored = typename W::Stored;
-  F totals[N];
+  F in[Q];
 #pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) totals[i] = V::set(0.0f);
+  for (int q = 0; q < Q; ++q) in[q] = kWhole ? V::load(query[q] + k) : V::load_some(query[q] + k, some);
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i) {
+    const auto* key = static_cast<const typename W::Stored*>(keys[i]) + k;
+    const F column = kWhole ? W::load(key) : W::load_some(key, some);
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q) lanes[q][i] = V::fma(in[q], column, lanes[q][i]);
+  }
+}
+
+// out[q][i] = dot(query q, keys[i]) for Q queries and N keys; rows of out are kDotBlock apart.
+template <class V, class W, int Q, int N>
+[[gnu::always_inline]] inline void key_dots(const float* const* query, const void* const* keys, size_t channels,
+                                            float* out) {
+  using F = typename V::F;
+  F totals[Q][N];
+#pragma GCC unroll 8
+  for (int q = 0; q < Q; ++q) {
+#pragma GCC unroll 8
+    for (int i = 0; i < N; ++i) totals[q][i] = V::set(0.0f);
+  }
   for (size_t block = 0; block < channels; block += kDotBlock) {
     const size_t end = block + kDotBlock < channels ? block + kDotBlock : channels;
-    F lanes[N];
+    F lanes[Q][N];
 #pragma GCC unroll 8
-    for (int i = 0; i < N; ++i) lanes[i] = V::set(0.0f);
+    for (int q = 0; q < Q; ++q) {
+#pragma GCC unroll 8
+      for (int i = 0; i < N; ++i) lanes[q][i] = V::set(0.0f);
+    }
     size_t k = block;
-    for (; k + 16 <= end; k += 16) {
-      const F in = V::load(q + k);
+    for (; k + 16 <= end; k += 16) key_step<V, W, Q, N, true>(query, keys, k, 16, lanes);
+    if (k < end) key_step<V, W, Q, N, false>(query, keys, k, end - k, lanes);
 #pragma GCC unroll 8
-      for (int i = 0; i < N; ++i) lanes[i] = V::fma(in, W::load(static_cast<const Stored*>(keys[i]) + k), lanes[i]);
+    for (int q = 0; q < Q; ++q) {
+#pragma GCC unroll 8
+      for (int i = 0; i < N; ++i) totals[q][i] = V::add(totals[q][i], lanes[q][i]);
     }
-    if (k < end) {
-      const F in = V::load_some(q + k, end - k);
-#pragma GCC unroll 8
-      for (int i = 0; i < N; ++i) {
-        lanes[i] = V::fma(in, W::load_some(static_cast<const Stored*>(keys[i]) + k, end - k), lanes[i]);
-      }
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < N; ++i) totals[i] = V::add(totals[i], lanes[i]);
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) out[i] = V::tree(totals[i]);
+  for (int q = 0; q < Q; ++q) {
+    for (int i = 0; i < N; ++i)
+      out[static_cast<size_t>(q) * kDotBlock + static_cast<size_t>(i)] = V::tree(totals[q][i]);
+  }
 }
 
 // Sum of e[0 .. count), count <= 256: the dot with ones.
@@ -51,58 +69,98 @@ inline float block_sum(const float* e, size_t count) {
   return V::tree(V::add(V::set(0.0f), lanes));
 }
 
-// values weighted by e, ascending in position, for `chunks` times sixteen channels from d on.
-template <class V, class W, int N>
-[[gnu::always_inline]] inline void weigh(const float* e, const void* const* values, size_t count, size_t d,
-                                         float* out) {
+// Adds values [begin, end) weighted by e, ascending, to C times sixteen channels from d on (n of them real where C is
+// 1) for Q queries; rows of e are kDotBlock apart. The sums start at begin 0 from +0.
+template <class V, class W, int Q, int C>
+[[gnu::always_inline]] inline void weigh(const float* e, const void* const* values, size_t begin, size_t end, size_t d,
+                                         size_t n, float* const* out) {
   using F = typename V::F;
   using Stored = typename W::Stored;
-  F sums[N];
+  F sums[Q][C];
 #pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) sums[i] = V::set(0.0f);
-  for (size_t j = 0; j < count; ++j) {
-    const F weight = V::set(e[j]);
-    const Stored* v = static_cast<const Stored*>(values[j]) + d;
+  for (int q = 0; q < Q; ++q) {
 #pragma GCC unroll 8
-    for (int i = 0; i < N; ++i) sums[i] = V::fma(weight, W::load(v + 16 * i), sums[i]);
+    for (int c = 0; c < C; ++c) {
+      sums[q][c] = begin == 0 ? V::set(0.0f) : V::load_some(out[q] + d + 16 * static_cast<size_t>(c), n);
+    }
+  }
+  for (size_t j = begin; j < end; ++j) {
+    const Stored* value = static_cast<const Stored*>(values[j]) + d;
+    F in[C];
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) in[c] = C > 1 || n == 16 ? W::load(value + 16 * c) : W::load_some(value, n);
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q) {
+      const F weight = V::set(e[static_cast<size_t>(q) * kDotBlock + j]);
+#pragma GCC unroll 8
+      for (int c = 0; c < C; ++c) sums[q][c] = V::fma(weight, in[c], sums[q][c]);
+    }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) V::store(out + d + 16 * static_cast<size_t>(i), sums[i]);
+  for (int q = 0; q < Q; ++q) {
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) V::store_some(out[q] + d + 16 * static_cast<size_t>(c), sums[q][c], n);
+  }
+}
+
+template <class V, class W, int Q>
+void weigh_all(const float* e, const void* const* values, size_t begin, size_t end, size_t channels,
+               float* const* out) {
+  constexpr int kChunks = Q == 1 ? 4 : V::kRows;
+  size_t d = 0;
+  for (; d + 16 * kChunks <= channels; d += 16 * kChunks) weigh<V, W, Q, kChunks>(e, values, begin, end, d, 16, out);
+  for (; d < channels; d += 16) {
+    weigh<V, W, Q, 1>(e, values, begin, end, d, channels - d < 16 ? channels - d : 16, out);
+  }
+}
+
+// e = exp(e * scale - maximum) for one query; result[channels] = maximum, result[channels + 1] = sum of e.
+template <class V>
+inline void soften(float* e, size_t count, float scale, float* scalars) {
+  size_t j = 0;
+  for (; j < count; ++j) e[j] = e[j] * scale;
+  float top = e[0];
+  for (j = 1; j < count; ++j) top = e[j] > top ? e[j] : top;
+  const typename V::F shift = V::set(top);
+  for (j = 0; j < count; j += 16) {
+    const size_t n = count - j < 16 ? count - j : 16;
+    V::store_some(e + j, arithmetic::exponential<V>(V::sub(V::load_some(e + j, n), shift)), n);
+  }
+  scalars[0] = top;
+  scalars[1] = block_sum<V>(e, count);
+}
+
+// Queries [first, first + Q): scores of all keys that any of them sees, then each query's own part of them.
+template <class V, class W, int Q>
+void attend_some(const AttendArgs& a, size_t first) {
+  constexpr int kKeys = Q == 1 ? 4 : V::kRows;
+  const float* const* query = a.query + first;
+  const size_t* counts = a.counts + first;
+  float* const* result = a.result + first;
+  size_t least = counts[0];
+  size_t most = counts[0];
+  for (int q = 1; q < Q; ++q) {
+    least = counts[q] < least ? counts[q] : least;
+    most = counts[q] > most ? counts[q] : most;
+  }
+  float e[Q * kDotBlock] = {};
+  size_t j = 0;
+  for (; j + kKeys <= most; j += kKeys) key_dots<V, W, Q, kKeys>(query, a.keys + j, a.channels, e + j);
+  for (; j < most; ++j) key_dots<V, W, Q, 1>(query, a.keys + j, a.channels, e + j);
+  for (size_t q = 0; q < Q; ++q) soften<V>(e + q * kDotBlock, counts[q], a.scale, result[q] + a.channels);
+  weigh_all<V, W, Q>(e, a.values, 0, least, a.channels, result);
+  for (size_t q = 0; q < Q; ++q) {
+    if (counts[q] > least) {
+      weigh_all<V, W, 1>(e + q * kDotBlock, a.values, least, counts[q], a.channels, result + q);
+    }
+  }
 }
 
 template <class V, class W>
 void attend(const AttendArgs& a) {
-  using F = typename V::F;
-  using Stored = typename W::Stored;
-  float e[kDotBlock];
-  for (size_t h = 0; h < a.heads; ++h) {
-    const float* q = a.query + h * a.channels;
-    size_t j = 0;
-    for (; j + 4 <= a.count; j += 4) key_dots<V, W, 4>(q, a.keys + j, a.channels, e + j);
-    for (; j < a.count; ++j) key_dots<V, W, 1>(q, a.keys + j, a.channels, e + j);
-    for (j = 0; j < a.count; ++j) e[j] = e[j] * a.scale;
-    float top = e[0];
-    for (j = 1; j < a.count; ++j) top = e[j] > top ? e[j] : top;
-    const F shift = V::set(top);
-    for (j = 0; j < a.count; j += 16) {
-      const size_t n = a.count - j < 16 ? a.count - j : 16;
-      V::store_some(e + j, arithmetic::exponential<V>(V::sub(V::load_some(e + j, n), shift)), n);
-    }
-    a.top[h] = top;
-    a.total[h] = block_sum<V>(e, a.count);
-    float* out = a.weighted + h * a.channels;
-    size_t d = 0;
-    for (; d + 64 <= a.channels; d += 64) weigh<V, W, 4>(e, a.values, a.count, d, out);
-    for (; d + 16 <= a.channels; d += 16) weigh<V, W, 1>(e, a.values, a.count, d, out);
-    if (d < a.channels) {
-      const size_t n = a.channels - d;
-      F sum = V::set(0.0f);
-      for (j = 0; j < a.count; ++j) {
-        sum = V::fma(V::set(e[j]), W::load_some(static_cast<const Stored*>(a.values[j]) + d, n), sum);
-      }
-      V::store_some(out + d, sum, n);
-    }
-  }
+  size_t q = 0;
+  for (; q + V::kTokens <= a.queries; q += V::kTokens) attend_some<V, W, V::kTokens>(a, q);
+  for (; q < a.queries; ++q) attend_some<V, W, 1>(a, q);
 }
 
 template <class V>

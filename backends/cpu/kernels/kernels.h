@@ -75,18 +75,16 @@ struct ActivateArgs {
   bool rounded = false;
 };
 
-// One split of up to 256 positions for `heads` queries that share keys and values. keys[j], values[j]: (channels).
+// One split of up to 256 positions for queries that share keys and values, each over its own first positions.
 struct AttendArgs {
-  const float* query = nullptr;  // (heads, channels)
-  const void* const* keys = nullptr;
-  const void* const* values = nullptr;
-  size_t count = 0;  // positions, 1 .. 256
-  size_t heads = 0;
+  const float* const* query = nullptr;  // (queries) of (channels)
+  const size_t* counts = nullptr;       // (queries) positions seen, 1 .. 256
+  size_t queries = 0;
+  const void* const* keys = nullptr;    // (largest count) of (channels)
+  const void* const* values = nullptr;  // (largest count) of (channels)
   size_t channels = 0;
   float scale = 1;
-  float* top = nullptr;       // (heads)
-  float* total = nullptr;     // (heads)
-  float* weighted = nullptr;  // (heads, channels)
+  float* const* result = nullptr;  // (queries) of: weighted (channels), maximum, total
 };
 
 // Puts the splits of one head together. Strides in floats from one split to the next.

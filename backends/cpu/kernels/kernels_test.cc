@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -173,36 +174,50 @@ TEST_P(EveryIsa, ElementaryFunctionsEqualTheScalarOnesOverTheWholeRange) {
   }
 }
 
+// Several queries over one past, each with its own end: as heads of one token, and as neighbouring tokens.
 TEST_P(EveryIsa, AttentionIsTheReferenceAttention) {
   for (const Number form : {Number::kFloat32, Number::kBfloat16}) {
     for (const size_t channels : {8u, 16u, 24u, 64u, 80u, 128u, 272u}) {
       for (const size_t count : {1u, 3u, 16u, 255u, 256u, 257u, 700u}) {
-        const size_t heads = 3;
-        const Stored keys(values_.many(count * channels), form);
-        const Stored values(values_.many(count * channels), form);
-        const std::vector<float> query = values_.many(heads * channels);
-        const size_t splits = (count + 255) / 256;
-        const size_t size = heads * (channels + 2);
-        std::vector<float> results(splits * size);
-        for (size_t s = 0; s < splits; ++s) {
-          std::vector<const void*> k;
-          std::vector<const void*> v;
-          for (size_t j = s * 256; j < count && j < (s + 1) * 256; ++j) {
-            k.push_back(keys.at(j * channels));
-            v.push_back(values.at(j * channels));
+        for (const size_t queries : {1u, 3u, 7u}) {
+          const Stored keys(values_.many(count * channels), form);
+          const Stored values(values_.many(count * channels), form);
+          const std::vector<float> query = values_.many(queries * channels);
+          std::vector<size_t> ends;  // the first two end together
+          for (size_t q = 0; q < queries; ++q) ends.push_back(count - std::min(count - 1, q / 2 * 5));
+          const size_t splits = (count + 255) / 256;
+          const size_t size = channels + 2;
+          std::vector<float> results(splits * queries * size, std::nanf(""));
+          for (size_t s = 0; s < splits; ++s) {
+            std::vector<const void*> k;
+            std::vector<const void*> v;
+            for (size_t j = s * 256; j < count && j < (s + 1) * 256; ++j) {
+              k.push_back(keys.at(j * channels));
+              v.push_back(values.at(j * channels));
+            }
+            std::vector<const float*> in;
+            std::vector<size_t> counts;
+            std::vector<float*> out;
+            for (size_t q = 0; q < queries; ++q) {
+              if (ends[q] <= s * 256) continue;
+              in.push_back(&query[q * channels]);
+              counts.push_back(std::min(ends[q] - s * 256, size_t{256}));
+              out.push_back(&results[(s * queries + q) * size]);
+            }
+            kernels_->attend[static_cast<size_t>(form)](
+                {in.data(), counts.data(), in.size(), k.data(), v.data(), channels, 0.3f, out.data()});
           }
-          float* r = &results[s * size];
-          kernels_->attend[static_cast<size_t>(form)](
-              {query.data(), k.data(), v.data(), k.size(), heads, channels, 0.3f, r, r + heads, r + 2 * heads});
-        }
-        for (size_t h = 0; h < heads; ++h) {
-          std::vector<float> y(channels);
-          kernels_->combine({&results[h], &results[heads + h], &results[2 * heads + h * channels], splits, size, size,
-                             channels, form == Number::kBfloat16, y.data()});
-          const auto expected = reference::attend(
-              {&query[h * channels], channels}, count, [&](size_t j) { return &keys.exact[j * channels]; },
-              [&](size_t j) { return &values.exact[j * channels]; }, 0.3f, form == Number::kBfloat16);
-          ASSERT_TRUE(same_bits(y, expected)) << channels << " channels, " << count << " positions";
+          for (size_t q = 0; q < queries; ++q) {
+            std::vector<float> y(channels);
+            const float* r = &results[q * size];
+            kernels_->combine({r + channels, r + channels + 1, r, (ends[q] + 255) / 256, queries * size, queries * size,
+                               channels, form == Number::kBfloat16, y.data()});
+            const auto expected = reference::attend(
+                {&query[q * channels], channels}, ends[q], [&](size_t j) { return &keys.exact[j * channels]; },
+                [&](size_t j) { return &values.exact[j * channels]; }, 0.3f, form == Number::kBfloat16);
+            ASSERT_TRUE(same_bits(y, expected))
+                << channels << " channels, " << ends[q] << " positions, query " << q << " of " << queries;
+          }
         }
       }
     }
