@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/golden/text.h"
+#include "core/report/xml_text.h"
 
 namespace assay::report {
 namespace {
@@ -40,21 +41,6 @@ std::string escaped(std::string_view text, Spaces spaces) {
       continue;
     }
     switch (point.value) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
       case ' ':
       case '\n':
       case '\t':
@@ -62,7 +48,9 @@ std::string escaped(std::string_view text, Spaces spaces) {
         append_space(out, static_cast<char>(point.value), spaces);
         break;
       default:
-        if (point.value < 0x20) {
+        if (const std::string_view entity = markup_entity(point.value); !entity.empty()) {
+          out += entity;
+        } else if (point.value < 0x20) {
           out += fmt::format("\\x{:02x}", static_cast<uint32_t>(point.value));
         } else if (invisible(point.value)) {
           out += fmt::format("\\u{:04x}", static_cast<uint32_t>(point.value));

@@ -32,13 +32,13 @@ TEST(XmlText, ForbiddenCharactersAndBrokenUtf8BecomeReplacementCharacters) {
             "a\xEF\xBF\xBD"
             "b\xEF\xBF\xBD");
   EXPECT_EQ(xml_escape("\xff\xC3\xA9\xC3"), "\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD");
-  EXPECT_EQ(xml_escape("\xEF\xBF\xBE"), "\xEF\xBF\xBD");          // U+FFFE
-  EXPECT_EQ(xml_escape("\xED\xA0\x80"), "\xEF\xBF\xBD");          // a surrogate
-  EXPECT_EQ(xml_escape("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // an overlong slash
+  EXPECT_EQ(xml_escape("\xEF\xBF\xBE"), "\xEF\xBF\xBD");                          // U+FFFE
+  EXPECT_EQ(xml_escape("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // a surrogate
+  EXPECT_EQ(xml_escape("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");                  // an overlong slash
 }
 
 TEST(XmlText, MarkupAndLineBreaksAreEscaped) {
-  EXPECT_EQ(xml_escape("<a b=\"c\">&'\n"), "&lt;a b=&quot;c&quot;&gt;&amp;&apos;&#10;");
+  EXPECT_EQ(xml_escape("<a b=\"c\">&'\n"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;&#10;");
 }
 
 TEST(Junit, EveryVerdictLandsInItsElement) {
