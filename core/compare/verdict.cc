@@ -27,6 +27,11 @@ bool passes(Verdict verdict, bool strict) {
 
 Verdict worst(Verdict a, Verdict b) { return std::max(a, b); }
 
+bool has_unused_waiver(const CaseVerdict& verdict) {
+  if (verdict.declared.empty()) return false;
+  return verdict.verdict == Verdict::kXpass || (!verdict.judged && passes(verdict.verdict));
+}
+
 int exit_code(const std::vector<Verdict>& verdicts, bool strict) {
   bool ran = false;
   bool infra = false;

@@ -122,6 +122,7 @@ struct Again {
   size_t reproduced = 0;
   uint64_t positions = 0;
   uint64_t near_ties = 0;
+  uint64_t routing_ties = 0;
   uint64_t true_splits = 0;
   bool all_explained = true;
   const RequestEvidence* first_split = nullptr;  // of the first request with a true split
@@ -140,6 +141,7 @@ Again again_of(const CaseVerdict& verdict) {
     sum.reproduced += one.reproduced ? 1 : 0;
     sum.positions += one.positions;
     sum.near_ties += one.near_ties;
+    sum.routing_ties += one.routing_ties;
     sum.true_splits += one.true_splits;
     sum.all_explained = sum.all_explained && one.explains();
     if (one.true_splits > 0 && sum.first_split == nullptr) sum.first_split = &evidence;
@@ -149,7 +151,7 @@ Again again_of(const CaseVerdict& verdict) {
 
 std::string local_split(const RequestEvidence& evidence) {
   for (const Split& split : evidence.reanchoring->splits) {
-    if (split.near_tie) continue;
+    if (split.near_tie || split.routing_tie) continue;
     std::string text = fmt::format(" (request {}, token {}: the golden has {}, the engine prefers {}", evidence.request,
                                    split.index, shown(split.golden), shown(split.result));
     if (split.gap) text += fmt::format(" by {} nats", figure(*split.gap));
@@ -195,9 +197,9 @@ void diagnose_edits(const CaseVerdict& verdict, Diagnoses& found) {
 void diagnose_reanchoring(const CaseVerdict& verdict, Diagnoses& found) {
   const Again again = again_of(verdict);
   if (again.requests == 0) return;
-  const std::string counts =
-      fmt::format("with the golden tokens fed back, {} of {} positions agree",
-                  again.positions - std::min(again.positions, again.near_ties + again.true_splits), again.positions);
+  const uint64_t splits = again.near_ties + again.routing_ties + again.true_splits;
+  const std::string counts = fmt::format("with the golden tokens fed back, {} of {} positions agree",
+                                         again.positions - std::min(again.positions, splits), again.positions);
   if (again.all_explained) {
     found.push_back(
         {"rounding", fmt::format("{}, {} near-tie{} and none is a true split: the two sides differ only where "
@@ -213,6 +215,11 @@ void diagnose_reanchoring(const CaseVerdict& verdict, Diagnoses& found) {
                      "took in the judged run. Its arithmetic is right; look at sampling, races, and how the "
                      "output was collected",
                      counts)});
+  } else if (again.true_splits == 0 && again.routing_ties > 0) {
+    found.push_back({"experts chosen otherwise at a tie",
+                     fmt::format("{}, the others follow a router's choice of experts that was as good as a tie: "
+                                 "rounding in front of the router may explain it",
+                                 counts)});
   } else if (again.true_splits > 0) {
     const double share =
         static_cast<double>(again.true_splits) / static_cast<double>(std::max<uint64_t>(again.positions, 1));
@@ -222,8 +229,8 @@ void diagnose_reanchoring(const CaseVerdict& verdict, Diagnoses& found) {
                                                               "else throughout (weights, positions, attention, dtype)",
                                                               counts, again.true_splits, split)});
     } else {
-      const std::vector<Split>& splits = again.first_split->reanchoring->splits;
-      const bool near = splits.back().index - splits.front().index <= kNeighbourhood;
+      const std::vector<Split>& listed = again.first_split->reanchoring->splits;
+      const bool near = listed.back().index - listed.front().index <= kNeighbourhood;
       found.push_back(
           {again.true_splits == 1 ? "a fault at one position" : "a fault at few positions",
            fmt::format("{}, {} {}{}: {} and the rest agrees, so the golden was altered there or the engine "

@@ -73,7 +73,7 @@ MetricSums sums_of(const MetricVerdict& metric) {
 
 std::string tolerance_text(double value) {
   if (value <= 0) return "";
-  return value >= 1e300 ? "none" : figure(value);  // "none": infinite, as the journal writes it
+  return std::isfinite(value) ? figure(value) : "none";
 }
 
 std::string metrics(const CaseVerdict& verdict, bool strict) {
@@ -100,7 +100,7 @@ std::string metrics(const CaseVerdict& verdict, bool strict) {
     out += fmt::format(
         "<tr><td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"wide\">{}",
         html(metric.metric), verdict_badge(metric.verdict, strict), sums.compared, sums.differing,
-        sums.difference > 0 ? tolerance_text(sums.difference) : "", tolerance_text(sums.tolerance), findings);
+        sums.difference > 0 ? figure(sums.difference) : "", tolerance_text(sums.tolerance), findings);
   }
   return out + "</table>";
 }

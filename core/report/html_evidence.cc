@@ -135,7 +135,9 @@ std::string reanchoring_html(const Reanchoring& again) {
         split.index, token_cell(split.golden), token_cell(split.result), split.gap ? figure(*split.gap) : "?",
         split.gap_ulps ? figure(*split.gap_ulps) : "?",
         split.golden_rank ? fmt::format("{}", *split.golden_rank + 1) : "?",
-        split.near_tie ? "near-tie" : "true split");
+        split.near_tie      ? "near-tie"
+        : split.routing_tie ? "routing tie"
+                            : "true split");
   }
   out += "</table>";
   if (again.splits.size() > kSplitRows)
@@ -267,7 +269,10 @@ std::string split_text(const Split& split) {
                 ? "; the golden's token is the engine's first choice"
                 : fmt::format("; the golden's token is its choice number {}", *split.golden_rank + 1);
   }
-  return line + (split.near_tie ? ": a near-tie." : split.gap ? ": no tie." : ".");
+  return line + (split.near_tie      ? ": a near-tie."
+                 : split.routing_tie ? ": a routing tie."
+                 : split.gap         ? ": no tie."
+                                     : ".");
 }
 
 std::string reanchoring_text(const Reanchoring& again) {
@@ -275,17 +280,18 @@ std::string reanchoring_text(const Reanchoring& again) {
     return "The engine was not run again with the golden's tokens" +
            (again.not_done.empty() ? "." : ": " + again.not_done);
   }
-  const uint64_t splits = again.near_ties + again.true_splits;
+  const uint64_t splits = again.near_ties + again.routing_ties + again.true_splits;
   const uint64_t agreeing = again.positions - std::min(again.positions, splits);
-  std::string line = fmt::format(
-      "After each golden token was fed back, {} of {} positions agree, {} near-tie{}, {} true "
-      "split{}: ",
-      agreeing, again.positions, again.near_ties, again.near_ties == 1 ? "" : "s", again.true_splits,
-      again.true_splits == 1 ? "" : "s");
+  const std::string routing = again.routing_ties > 0 ? plural(again.routing_ties, "routing tie") + ", " : "";
+  std::string line = fmt::format("After each golden token was fed back, {} of {} positions agree, {}, {}{}: ", agreeing,
+                                 again.positions, plural(again.near_ties, "near-tie"), routing,
+                                 plural(again.true_splits, "true split"));
   if (again.explains()) {
     line += "rounding explains this.";
   } else if (again.true_splits > 0) {
     line += "rounding does not explain this.";
+  } else if (again.drifts()) {
+    line += "rounding may explain this, but experts were chosen otherwise.";
   } else if (!again.reproduced) {
     line += "the engine did not choose again what it chose in the judged run.";
   } else {

@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kPlottedCases = 40;         // whose files are read again
 constexpr size_t kIndexedFailures = 50;      // links at the top
 constexpr size_t kIndexedReason = 160;       // code points of a reason beside them
+constexpr size_t kNamedWaivers = 20;         // unused ones, at the top
 constexpr size_t kPassingBytes = 3'000'000;  // of unfolding passing cases; the rest are rows
 
 struct Named {
@@ -55,6 +56,18 @@ std::string incomplete(const ReportRun& run) {
   return out.empty() ? "" : fmt::format("<p><span class=\"badge error\">INCOMPLETE</span> {}</p>", out);
 }
 
+// Names of the cases that pass without the waiver they declare.
+std::string unused_waivers(const std::vector<ReportCase>& cases) {
+  std::vector<std::string_view> names;
+  for (const ReportCase& report : cases) {
+    if (has_unused_waiver(report.verdict)) names.emplace_back(report.name);
+  }
+  const size_t shown = std::min(names.size(), kNamedWaivers);
+  std::string out = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<ptrdiff_t>(shown), ", "));
+  if (shown < names.size()) out += fmt::format(" and {} more", names.size() - shown);
+  return out;
+}
+
 std::string head(const ReportRun& run, const Totals& sums) {
   std::string out = fmt::format("<header><h1>{}</h1>", html(title_of(run, sums)));
   out += incomplete(run);
@@ -78,6 +91,7 @@ std::string head(const ReportRun& run, const Totals& sums) {
   row("goldens of", run.environment);
   row("judged", run.strict ? "strictly: EQUIVALENT does not pass" : "");
   row("left out by --filter", run.filtered > 0 ? plural(run.filtered, "case") : "");
+  row("unused waivers", unused_waivers(run.cases));
   row("results", run.folder);
   row("assay", run.version);
   out += "</dl>";

@@ -146,9 +146,24 @@ TEST(HtmlEvidence, ReanchoringIsToldInPlainWords) {
   EXPECT_THAT(reanchoring_text(sample::again(80, 0, 3, true)),
               HasSubstr("3 true splits: rounding does not explain this."));
   EXPECT_THAT(reanchoring_text(sample::again(80, 0, 0, false)), HasSubstr("did not choose again"));
+  Reanchoring experts = sample::again(80, 1, 0, true);
+  experts.routing_ties = 2;
+  EXPECT_THAT(reanchoring_text(experts), HasSubstr("77 of 80 positions agree, 1 near-tie, 2 routing ties, 0 true "
+                                                   "splits: rounding may explain this, but experts were chosen "
+                                                   "otherwise."));
   Reanchoring none;
   none.not_done = "the engine is gone";
   EXPECT_THAT(reanchoring_text(none), HasSubstr("not run again with the golden's tokens: the engine is gone"));
+}
+
+TEST(HtmlPage, UnusedWaiversAreNamedAtTheTop) {
+  ReportRun run;
+  run.cases = {sample::one_case("a", Verdict::kIdentical), sample::one_case("b", Verdict::kIdentical),
+               sample::one_case("c", Verdict::kXpass)};
+  run.cases[2].verdict.declared = "declared to fail: why";
+  EXPECT_THAT(html_page(run), HasSubstr("<dt>unused waivers<dd>c<"));
+  run.cases[1].verdict.declared = "waiver unused, the case passes: why";
+  EXPECT_THAT(html_page(run), HasSubstr("<dt>unused waivers<dd>b, c<"));
 }
 
 TEST(HtmlEvidence, TheFirstDivergentTokenIsFramedAndPromptIdsStandSideBySide) {

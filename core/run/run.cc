@@ -77,10 +77,7 @@ Json footer(const RunOptions& options, const RunSummary& summary) {
   json["cancelled"] = summary.cancelled;
   json["unused_waivers"] = Json::array();  // of cases that pass without them
   for (const CaseOutcome& outcome : summary.outcomes) {
-    if (!outcome.verdict.declared.empty() &&
-        (outcome.verdict.verdict == Verdict::kXpass || (!outcome.verdict.judged && passes(outcome.verdict.verdict)))) {
-      json["unused_waivers"].push_back(outcome.name);
-    }
+    if (has_unused_waiver(outcome.verdict)) json["unused_waivers"].push_back(outcome.name);
   }
   return json;
 }

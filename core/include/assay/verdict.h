@@ -70,6 +70,9 @@ struct CaseVerdict {
 };
 inline constexpr size_t kMaxEvidenceRequests = 16;
 
+// True when the case declares a waiver and passes without it.
+bool has_unused_waiver(const CaseVerdict& verdict);
+
 // Exit code of a set of verdicts (DESIGN 8): 0 all passed, 1 a verdict failed, 3 infrastructure only, 4 nothing ran.
 int exit_code(const std::vector<Verdict>& verdicts, bool strict = false);
 
