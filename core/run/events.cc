@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/compare/render.h"
@@ -65,17 +64,7 @@ Result<Json> parse_line(std::string_view line) {
   return json;
 }
 
-Json to_json(const CaseVerdict& verdict) {
-  CaseVerdict finite = verdict;
-  for (MetricVerdict& metric : finite.metrics) {
-    for (Finding& finding : metric.findings) {
-      for (double* value : {&finding.max_abs_difference, &finding.smallest_passing_tolerance}) {
-        if (!std::isfinite(*value)) *value = std::numeric_limits<double>::max();  // JSON knows no infinity
-      }
-    }
-  }
-  return Json::parse(compare::verdict_json(finite));
-}
+Json to_json(const CaseVerdict& verdict) { return Json::parse(compare::verdict_json(verdict)); }
 
 Json to_json(const CaseSummary& summary) {
   Json json = Json::object();

@@ -66,7 +66,7 @@ std::string to_line(const nlohmann::ordered_json& event);
 // Parses one line; kInvalid when it is not an object with a string "event".
 Result<nlohmann::ordered_json> parse_line(std::string_view line);
 
-// Infinite and undefined numbers of a verdict become the largest double.
+// NaN and infinities become strings.
 nlohmann::ordered_json to_json(const CaseVerdict& verdict);
 nlohmann::ordered_json to_json(const CaseSummary& summary);
 nlohmann::ordered_json to_json(const Repeat& repeat);

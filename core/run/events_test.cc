@@ -43,7 +43,7 @@ TEST(Events, VerdictSurvivesTheWayThroughALine) {
   EXPECT_EQ(finding.index, 7);
   EXPECT_EQ(finding.compared, 80u);
   EXPECT_EQ(finding.max_abs_difference, 0.25);
-  EXPECT_EQ(finding.smallest_passing_tolerance, std::numeric_limits<double>::max());
+  EXPECT_EQ(finding.smallest_passing_tolerance, std::numeric_limits<double>::infinity());
   EXPECT_THAT(finding.message, HasSubstr("\xef\xbf\xbd beyond"));
 }
 
