@@ -18,8 +18,9 @@
 
 namespace assay::compare {
 
-// Metric name → comparator; null where no plugin serves the metric. The table outlives the call.
-using ComparatorLookup = std::function<const assay_comparator_table*(std::string_view metric)>;
+// Metric name → comparator, never null; a status where no plugin serves the metric, or the one that does cannot be
+// used. The table outlives the call.
+using ComparatorLookup = std::function<Result<const assay_comparator_table*>(std::string_view metric)>;
 
 // ASSAY.golden: known_completion. A source is a text file that holds the prompt and how it goes on.
 struct KnownCompletion {
@@ -32,7 +33,7 @@ struct JudgeOptions {
   std::map<std::string, double> tolerances;  // ASSAY.tolerance: metric → largest accepted |difference|
   KnownCompletion known;
   std::optional<uint64_t> capabilities;  // ASSAY_CAP_* of the engine that made the result; nullopt: not known
-  ComparatorLookup lookup;
+  ComparatorLookup lookup;               // never empty
 };
 
 struct JudgeInput {

@@ -186,12 +186,10 @@ MetricVerdict judge_metric(const std::string& metric, const MetricInput& input) 
     if (need.metric != metric || !options.capabilities || (*options.capabilities & need.capability) != 0) continue;
     return refused(metric, Verdict::kNotComparable, fmt::format("the engine cannot supply {}", metric));
   }
-  const assay_comparator_table* table = options.lookup ? options.lookup(metric) : nullptr;
-  if (table == nullptr || table->judge == nullptr) {
+  const Result<const assay_comparator_table*> table = options.lookup(metric);
+  if (!table) {
     return refused(metric, Verdict::kNotComparable,
-                   fmt::format("no comparator plugin for metric {}; correct METRICS, or install comparator_{}.so or "
-                               "name its folder with --plugin-path",
-                               shown, text::printable(metric)));
+                   fmt::format("no comparator plugin for metric {}: {}", shown, table.status().message()));
   }
   if (const auto given = options.tolerances.find(metric);
       given != options.tolerances.end() && !(std::isfinite(given->second) && given->second >= 0)) {
@@ -212,7 +210,7 @@ MetricVerdict judge_metric(const std::string& metric, const MetricInput& input) 
 
   Collector collector{metric, {}, false};
   MetricVerdict result{metric, Verdict::kIdentical, {}};
-  const Status status = call_comparator(*table, judgement, collector);
+  const Status status = call_comparator(**table, judgement, collector);
   result.findings = std::move(collector.findings);
   if (status.ok()) {
     require_evidence(metric, input.pairs, result.findings);

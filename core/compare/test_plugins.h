@@ -23,8 +23,8 @@ inline const assay_comparator_table* comparator_of(const std::string& file) {
   return static_cast<const assay_comparator_table*>(plugin->table);
 }
 
-// The comparator of a metric from the build folder; null where there is none.
-inline const assay_comparator_table* built_comparator(std::string_view metric) {
+// The comparator of a metric from the build folder.
+inline Result<const assay_comparator_table*> built_comparator(std::string_view metric) {
   const std::string dir = ASSAY_BINARY_DIR "/lib/assay/plugins/";
   const std::string own = dir + "comparator_" + std::string(metric) + ".so";
   if (const auto* table = comparator_of(own); table != nullptr && table->metrics == nullptr) return table;
@@ -35,7 +35,7 @@ inline const assay_comparator_table* built_comparator(std::string_view metric) {
     const auto end = table->metrics + table->metric_count;
     if (std::find(table->metrics, end, metric) != end) return table;
   }
-  return nullptr;
+  return not_found("no comparator serves this metric");
 }
 
 inline ResultSet results(std::string_view json) {

@@ -56,7 +56,7 @@ struct Drift {
   bool changed() const;
 };
 
-// What a case says about judging; `lookup` is borrowed. Fails with kNotFound when a source of ASSAY.known_completion
+// What a case says about judging; `lookup` is copied. Fails with kNotFound when a source of ASSAY.known_completion
 // cannot be found.
 Result<compare::JudgeOptions> judge_options(const TestCase& test, const compare::ComparatorLookup& lookup);
 

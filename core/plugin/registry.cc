@@ -68,11 +68,18 @@ Result<const Plugin*> PluginRegistry::find_metric_comparator(std::string_view me
     if (other && serves(**other)) return other;
     if (!other) broken.push_back(other.status().message());
   }
-  std::string message = named ? fmt::format("comparator '{0}' does not serve metric '{0}', but {1}", metric,
-                                            fmt::join((*named)->metrics, ", "))
-                              : named.status().message() + "; none of them serves this metric";
+  std::string message =
+      named ? fmt::format("comparator '{0}' does not serve metric '{0}', but {1}; name one of those in METRICS", metric,
+                          fmt::join((*named)->metrics, ", "))
+            : named.status().message() + ", or correct METRICS: none of them serves this metric";
   if (!broken.empty()) message += fmt::format("; not asked: {}", fmt::join(broken, "; "));
   return not_found(std::move(message));
+}
+
+Result<const assay_comparator_table*> PluginRegistry::comparator_table(std::string_view metric) {
+  const Result<const Plugin*> comparator = find_metric_comparator(metric);
+  if (!comparator) return comparator.status();
+  return (*comparator)->comparator();
 }
 
 }  // namespace assay::plugin

@@ -30,6 +30,7 @@ class PluginRegistry {
   // first in search order that lists the name (files of one folder in order of their names). Loads comparators until
   // one serves it. Fails like `find`; comparators that cannot be loaded are named where nothing serves the metric.
   Result<const Plugin*> find_metric_comparator(std::string_view metric);
+  Result<const assay_comparator_table*> comparator_table(std::string_view metric);  // that comparator's
 
   // Names of the plugins of a kind that files exist for, ascending. Loads nothing.
   std::vector<std::string> names(Kind kind) const;

@@ -4,13 +4,14 @@
 #include "core/compare/judge.h"
 #include "core/compare/render.h"
 #include "core/discover/case_reader.h"
-#include "core/discover/input_path.h"
 #include "core/discover/yaml_tree.h"
 #include "core/golden/date.h"
 #include "core/golden/golden_name.h"
+#include "core/govern/drift.h"
 #include "core/plugin/registry.h"
 #include "core/run/waive.h"
 #include "tools/assay/command.h"
+#include "tools/assay/golden_options.h"
 
 namespace assay::cli {
 
@@ -18,34 +19,13 @@ namespace po = boost::program_options;
 
 namespace {
 
-// What model_config.yaml says about judging. Fails when a known-completion source cannot be found.
-Result<compare::JudgeOptions> judge_options(const TestCase& test_case, plugin::PluginRegistry* registry) {
-  compare::JudgeOptions options;
-  if (test_case.metrics) options.metrics = *test_case.metrics;
-  options.tolerances = test_case.assay.tolerance;
-  options.known.enabled = test_case.assay.golden == GoldenKind::kKnownCompletion;
-  for (const std::string& source : test_case.assay.known_completion) {
-    auto path = discover::find_input(source, test_case.dir);
-    if (!path) return path.status().with("ASSAY.known_completion");
-    options.known.sources.push_back(*std::move(path));
-  }
-  options.lookup = [registry](std::string_view metric) -> const assay_comparator_table* {
-    const auto comparator = registry->find_metric_comparator(metric);
-    if (!comparator && comparator.status().code() != StatusCode::kNotFound) {
-      std::cerr << "assay: " << comparator.status().message() << "\n";
-    }
-    return comparator ? (*comparator)->comparator() : nullptr;
-  };
-  return options;
-}
-
 CaseVerdict judge(const TestCase& test_case, const Words& files, const po::variables_map& values) {
   const auto refused = [&](const Status& status) {
     return CaseVerdict{.verdict = Verdict::kInvalid, .reason = status.message(), .golden = files[0], .metrics = {}};
   };
   if (!test_case.error.ok()) return refused(test_case.error);
   plugin::PluginRegistry registry(search_options(values));
-  const auto options = judge_options(test_case, &registry);
+  const auto options = govern::judge_options(test_case, comparators_of(registry));
   if (!options) return refused(options.status());
   CaseVerdict verdict = compare::compare_files(files[0], files[1], *options);
   const GoldenName golden =

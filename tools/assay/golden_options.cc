@@ -85,10 +85,7 @@ std::string user_name() {
 }
 
 compare::ComparatorLookup comparators_of(plugin::PluginRegistry& registry) {
-  return [&registry](std::string_view metric) -> const assay_comparator_table* {
-    const auto comparator = registry.find_metric_comparator(metric);
-    return comparator ? (*comparator)->comparator() : nullptr;
-  };
+  return [&registry](std::string_view metric) { return registry.comparator_table(metric); };
 }
 
 Result<govern::PendingItem> find_pending_item(const std::string& word, const po::variables_map& values,

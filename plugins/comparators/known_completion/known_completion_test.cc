@@ -55,7 +55,7 @@ class KnownCompletionMetric : public testing::Test {
                                    {finding->kind, std::string(sdk::text(finding->id)), finding->index,
                                     finding->compared, std::string(sdk::text(finding->message))});
                              }};
-    const Status status = sdk::call(built_comparator("known_completion")->judge, &judgement, &sink);
+    const Status status = sdk::call((*built_comparator("known_completion"))->judge, &judgement, &sink);
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_FALSE(told.empty());
     told.resize(std::max<size_t>(told.size(), 1));

@@ -71,7 +71,7 @@ Verdict judge_with(std::string_view options, std::string* message = nullptr) {
                              static_cast<Seen*>(context)->kind = finding->kind;
                              static_cast<Seen*>(context)->message = sdk::text(finding->message);
                            }};
-  const Status status = sdk::call(built_comparator("logprobs")->judge, &judgement, &sink);
+  const Status status = sdk::call((*built_comparator("logprobs"))->judge, &judgement, &sink);
   EXPECT_TRUE(status.ok()) << status.message();
   if (message != nullptr) *message = seen.message;
   return seen.kind == ASSAY_FINDING_WITHIN ? Verdict::kEquivalent : Verdict::kDrift;
@@ -150,7 +150,7 @@ TEST(Logprobs, SeparatePartsAreJoined) {
 }
 
 TEST(Logprobs, UnknownOptionsAreRefused) {
-  const assay_comparator_table* table = built_comparator("logprobs");
+  const assay_comparator_table* table = *built_comparator("logprobs");
   ASSERT_NE(table, nullptr);
   assay_error error{};
   assay_judgement judgement{};

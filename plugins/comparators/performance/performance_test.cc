@@ -44,7 +44,7 @@ uint32_t kind_under(std::string_view options, double result) {
                              auto& seen = *static_cast<uint32_t*>(context);
                              if (seen == 0) seen = finding->kind;
                            }};
-  const Status status = sdk::call(built_comparator("throughput")->judge, &judgement, &sink);
+  const Status status = sdk::call((*built_comparator("throughput"))->judge, &judgement, &sink);
   EXPECT_TRUE(status.ok()) << status.message();
   return kind;
 }
