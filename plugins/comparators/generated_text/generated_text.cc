@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "assay/sdk.hpp"
+#include "core/compare/comparator.h"
 #include "core/compare/divergence.h"
-#include "core/compare/emit.h"
 #include "core/golden/text.h"
 
 namespace {
@@ -79,11 +79,9 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, bool known) {
 }
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
-  return sdk::guarded(error, [&]() -> assay::Status {
-    const auto options = assay::compare::parse_options(judgement->options);
-    if (!options) return options.status();
-    if (assay::Status status = assay::compare::refuse_tolerance(*options, "generated_text"); !status.ok())
-      return status;
+  using assay::compare::ComparatorOptions;
+  return assay::compare::judge_with_options(*judgement, error, [&](const ComparatorOptions& options) -> assay::Status {
+    if (assay::Status status = assay::compare::refuse_tolerance(options, "generated_text"); !status.ok()) return status;
     for (size_t i = 0; i < judgement->pair_count; ++i) {
       judge_pair(*sink, judgement->pairs[i], judgement->known_completion != 0);
     }
@@ -92,18 +90,8 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
 }
 
 const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, nullptr, 0};
-const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
-                              sizeof(assay_plugin),
-                              ASSAY_ABI_MAJOR,
-                              ASSAY_ABI_MINOR,
-                              ASSAY_COMPARATOR,
-                              0,
-                              ASSAY_CAP_TEXT,
-                              "generated_text",
-                              "1.0.0",
-                              "equality of generated text, in code points",
-                              assay::compare::kOptionsSchema,
-                              &kTable};
+const assay_plugin kPlugin = assay::compare::comparator_plugin(
+    "generated_text", "equality of generated text, in code points", ASSAY_CAP_TEXT, &kTable);
 
 }  // namespace
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "assay/sdk.hpp"
+#include "core/compare/comparator.h"
 #include "core/compare/divergence.h"
-#include "core/compare/emit.h"
 
 namespace {
 
@@ -44,10 +44,9 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair) {
 }
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
-  return sdk::guarded(error, [&]() -> assay::Status {
-    const auto options = assay::compare::parse_options(judgement->options);
-    if (!options) return options.status();
-    if (assay::Status status = assay::compare::refuse_tolerance(*options, "generated_tokens"); !status.ok())
+  using assay::compare::ComparatorOptions;
+  return assay::compare::judge_with_options(*judgement, error, [&](const ComparatorOptions& options) -> assay::Status {
+    if (assay::Status status = assay::compare::refuse_tolerance(options, "generated_tokens"); !status.ok())
       return status;
     for (size_t i = 0; i < judgement->pair_count; ++i) judge_pair(*sink, judgement->pairs[i]);
     return {};
@@ -55,18 +54,8 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
 }
 
 const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, nullptr, 0};
-const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
-                              sizeof(assay_plugin),
-                              ASSAY_ABI_MAJOR,
-                              ASSAY_ABI_MINOR,
-                              ASSAY_COMPARATOR,
-                              0,
-                              ASSAY_CAP_TOKENS,
-                              "generated_tokens",
-                              "1.0.0",
-                              "equality of generated token ids and of their number",
-                              assay::compare::kOptionsSchema,
-                              &kTable};
+const assay_plugin kPlugin = assay::compare::comparator_plugin(
+    "generated_tokens", "equality of generated token ids and of their number", ASSAY_CAP_TOKENS, &kTable);
 
 }  // namespace
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "assay/sdk.hpp"
+#include "core/compare/comparator.h"
 #include "core/compare/divergence.h"
-#include "core/compare/emit.h"
 #include "core/golden/text.h"
 
 namespace {
@@ -113,13 +113,12 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const std::vecto
 }
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
-  return sdk::guarded(error, [&]() -> assay::Status {
-    const auto options = assay::compare::parse_options(judgement->options);
-    if (!options) return options.status();
-    if (assay::Status status = assay::compare::refuse_tolerance(*options, "known_completion"); !status.ok()) {
+  using assay::compare::ComparatorOptions;
+  return assay::compare::judge_with_options(*judgement, error, [&](const ComparatorOptions& options) -> assay::Status {
+    if (assay::Status status = assay::compare::refuse_tolerance(options, "known_completion"); !status.ok()) {
       return status;
     }
-    const auto sources = assay::compare::load_sources(options->sources);
+    const auto sources = assay::compare::load_sources(options.sources);
     if (!sources) {
       broken(*sink, {}, sources.status().message());
       return {};
@@ -130,18 +129,8 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
 }
 
 const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, nullptr, 0};
-const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
-                              sizeof(assay_plugin),
-                              ASSAY_ABI_MAJOR,
-                              ASSAY_ABI_MINOR,
-                              ASSAY_COMPARATOR,
-                              0,
-                              ASSAY_CAP_TEXT,
-                              "known_completion",
-                              "1.0.0",
-                              "exact continuation of a source text up to its first blank line",
-                              assay::compare::kOptionsSchema,
-                              &kTable};
+const assay_plugin kPlugin = assay::compare::comparator_plugin(
+    "known_completion", "exact continuation of a source text up to its first blank line", ASSAY_CAP_TEXT, &kTable);
 
 }  // namespace
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "assay/sdk.hpp"
+#include "core/compare/comparator.h"
 #include "core/compare/divergence.h"
-#include "core/compare/emit.h"
 #include "core/compare/tolerance.h"
 
 namespace {
@@ -179,10 +179,9 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance&
 }
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
-  return sdk::guarded(error, [&]() -> assay::Status {
-    const auto options = assay::compare::parse_options(judgement->options);
-    if (!options) return options.status();
-    const Tolerance tolerance = assay::compare::logprob_tolerance(*options);
+  using assay::compare::ComparatorOptions;
+  return assay::compare::judge_with_options(*judgement, error, [&](const ComparatorOptions& options) -> assay::Status {
+    const Tolerance tolerance = assay::compare::logprob_tolerance(options);
     Statistics all;
     for (size_t i = 0; i < judgement->pair_count; ++i) judge_pair(*sink, judgement->pairs[i], tolerance, all);
     if (all.count > 0 && judgement->pair_count > 1) {
@@ -199,18 +198,8 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
 }
 
 const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, nullptr, 0};
-const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
-                              sizeof(assay_plugin),
-                              ASSAY_ABI_MAJOR,
-                              ASSAY_ABI_MINOR,
-                              ASSAY_COMPARATOR,
-                              0,
-                              ASSAY_CAP_LOGPROBS,
-                              "logprobs",
-                              "1.0.0",
-                              "log-probabilities within an absolute tolerance",
-                              assay::compare::kOptionsSchema,
-                              &kTable};
+const assay_plugin kPlugin = assay::compare::comparator_plugin(
+    "logprobs", "log-probabilities within an absolute tolerance", ASSAY_CAP_LOGPROBS, &kTable);
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "assay/sdk.hpp"
-#include "core/compare/emit.h"
+#include "core/compare/comparator.h"
 #include "plugins/comparators/performance/collect.h"
 
 namespace {
@@ -149,12 +149,11 @@ void judge_count(const assay_sink& sink, const assay_judgement& judgement) {
 }
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
-  return sdk::guarded(error, [&]() -> assay::Status {
-    const auto options = assay::compare::parse_options(judgement->options);
-    if (!options) return options.status();
+  using assay::compare::ComparatorOptions;
+  return assay::compare::judge_with_options(*judgement, error, [&](const ComparatorOptions& options) -> assay::Status {
     const std::string_view metric = sdk::text(judgement->metric);
     if (metric == kCount) {
-      if (assay::Status status = assay::compare::refuse_tolerance(*options, metric); !status.ok()) return status;
+      if (assay::Status status = assay::compare::refuse_tolerance(options, metric); !status.ok()) return status;
       judge_count(*sink, *judgement);
       return {};
     }
@@ -162,7 +161,7 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
         std::find_if(kMeasures.begin(), kMeasures.end(), [&](const Measure& m) { return m.metric == metric; });
     if (measure == kMeasures.end())
       return assay::unsupported(fmt::format("performance does not serve metric {}", metric));
-    judge_measure(*sink, *measure, *judgement, *options);
+    judge_measure(*sink, *measure, *judgement, options);
     return {};
   });
 }
@@ -170,18 +169,8 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
 const char* const kMetrics[] = {"throughput", "tpot", "latency", "mem-max-allocated-bytes",
                                 "lifetime_prefill_token_count"};
 const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, kMetrics, std::size(kMetrics)};
-const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
-                              sizeof(assay_plugin),
-                              ASSAY_ABI_MAJOR,
-                              ASSAY_ABI_MINOR,
-                              ASSAY_COMPARATOR,
-                              0,
-                              0,
-                              "performance",
-                              "1.0.0",
-                              "medians of times, rates and memory against the golden's noise; counts",
-                              assay::compare::kOptionsSchema,
-                              &kTable};
+const assay_plugin kPlugin = assay::compare::comparator_plugin(
+    "performance", "medians of times, rates and memory against the golden's noise; counts", 0, &kTable);
 
 }  // namespace
 

@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 
 #include "assay/sdk.hpp"
+#include "core/compare/comparator.h"
 #include "core/compare/divergence.h"
-#include "core/compare/emit.h"
 #include "core/compare/tolerance.h"
 #include "plugins/comparators/routing_indices/compare_sets.h"
 
@@ -100,28 +100,17 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance&
 }
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
-  return sdk::guarded(error, [&]() -> assay::Status {
-    const auto options = assay::compare::parse_options(judgement->options);
-    if (!options) return options.status();
-    const Tolerance tolerance = assay::compare::margin_tolerance(*options);
+  using assay::compare::ComparatorOptions;
+  return assay::compare::judge_with_options(*judgement, error, [&](const ComparatorOptions& options) -> assay::Status {
+    const Tolerance tolerance = assay::compare::margin_tolerance(options);
     for (size_t i = 0; i < judgement->pair_count; ++i) judge_pair(*sink, judgement->pairs[i], tolerance);
     return {};
   });
 }
 
 const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, nullptr, 0};
-const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
-                              sizeof(assay_plugin),
-                              ASSAY_ABI_MAJOR,
-                              ASSAY_ABI_MINOR,
-                              ASSAY_COMPARATOR,
-                              0,
-                              ASSAY_CAP_ROUTING,
-                              "routing_indices",
-                              "1.0.0",
-                              "equality of the sets of experts, by token and layer",
-                              assay::compare::kOptionsSchema,
-                              &kTable};
+const assay_plugin kPlugin = assay::compare::comparator_plugin(
+    "routing_indices", "equality of the sets of experts, by token and layer", ASSAY_CAP_ROUTING, &kTable);
 
 }  // namespace
 

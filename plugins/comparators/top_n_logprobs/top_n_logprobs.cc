@@ -12,8 +12,8 @@
 #include <span>
 
 #include "assay/sdk.hpp"
+#include "core/compare/comparator.h"
 #include "core/compare/divergence.h"
-#include "core/compare/emit.h"
 #include "core/compare/tolerance.h"
 #include "core/golden/text.h"
 
@@ -214,10 +214,9 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance&
 }
 
 int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_error* error) {
-  return sdk::guarded(error, [&]() -> assay::Status {
-    const auto options = assay::compare::parse_options(judgement->options);
-    if (!options) return options.status();
-    const Tolerance tolerance = assay::compare::logprob_tolerance(*options);
+  using assay::compare::ComparatorOptions;
+  return assay::compare::judge_with_options(*judgement, error, [&](const ComparatorOptions& options) -> assay::Status {
+    const Tolerance tolerance = assay::compare::logprob_tolerance(options);
     for (size_t i = 0; i < judgement->pair_count; ++i) judge_pair(*sink, judgement->pairs[i], tolerance);
     return {};
   });
@@ -225,18 +224,8 @@ int32_t judge(const assay_judgement* judgement, const assay_sink* sink, assay_er
 
 const char* const kMetrics[] = {"top_n_logprobs", "generated_top_n_logprobs"};
 const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, kMetrics, std::size(kMetrics)};
-const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
-                              sizeof(assay_plugin),
-                              ASSAY_ABI_MAJOR,
-                              ASSAY_ABI_MINOR,
-                              ASSAY_COMPARATOR,
-                              0,
-                              ASSAY_CAP_TOP_N,
-                              "top_n_logprobs",
-                              "1.0.0",
-                              "lists of the likeliest tokens, with ties at their ends",
-                              assay::compare::kOptionsSchema,
-                              &kTable};
+const assay_plugin kPlugin = assay::compare::comparator_plugin(
+    "top_n_logprobs", "lists of the likeliest tokens, with ties at their ends", ASSAY_CAP_TOP_N, &kTable);
 
 }  // namespace
 
