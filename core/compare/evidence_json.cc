@@ -133,6 +133,7 @@ requires std::integral<T> Json put(T value) { return value; }
 
 Json put(const std::string& value) { return value.empty() ? Json() : Json(value); }
 
+Json put(const AlignedToken& pair);
 template <Struct T>
 Json put(const T& value);
 template <class T>
@@ -160,6 +161,23 @@ Json put(const T& value) {
   return object;
 }
 
+bool same_token(const TokenView& a, const TokenView& b) { return a.id == b.id && a.text == b.text; }
+
+// Most positions hold the same token twice: `same` stands for a result that equals the golden, and a result without id
+// has the golden's id and text.
+Json put(const AlignedToken& pair) {
+  Json object = put<AlignedToken>(pair);
+  if (!pair.golden || !pair.result || !same_token(*pair.golden, *pair.result)) return object;
+  if (pair.golden->logprob == pair.result->logprob) {
+    object.erase("result");
+    object["same"] = true;
+  } else {
+    object["result"].erase("id");
+    object["result"].erase("text");
+  }
+  return object;
+}
+
 void get(const Json& json, double& value) {
   if (!json.is_string()) {
     value = json.get<double>();
@@ -180,6 +198,7 @@ template <class T>
 requires std::integral<T> || std::same_as<T, std::string>
 void get(const Json& json, T& value) { value = json.get<T>(); }
 
+void get(const Json& json, AlignedToken& pair);
 template <Struct T>
 void get(const Json& json, T& value);
 template <class T>
@@ -204,6 +223,17 @@ void get(const Json& json, T& value) {
     const auto found = json.find(name);
     if (found != json.end() && !found->is_null()) get(*found, member);
   });
+}
+
+void get(const Json& json, AlignedToken& pair) {
+  get<AlignedToken>(json, pair);
+  if (!pair.golden) return;
+  if (json.value("same", false)) {
+    pair.result = pair.golden;
+  } else if (pair.result && !json.at("result").contains("id")) {
+    pair.result->id = pair.golden->id;
+    pair.result->text = pair.golden->text;
+  }
 }
 
 }  // namespace

@@ -92,12 +92,38 @@ TEST(EvidenceJson, AFullObjectGoesThereAndBack) {
   }
 }
 
+TEST(EvidenceJson, WhatBothSidesShareIsWrittenOnce) {
+  const TokenView token{7, " seven", -0.5};
+  const TokenView other{7, " seven", -0.25};
+  RequestEvidence one;
+  one.tokens = {{token, token, 0.0}, {token, other, 0.25}, {token, TokenView{7, " seven", {}}, {}}, {token, {}, {}}};
+  CaseVerdict verdict;
+  verdict.evidence = {one};
+  const std::string json = verdict_json(verdict);
+  EXPECT_THAT(json, HasSubstr(R"("tokens":[{"golden":{"id":7,"text":" seven","logprob":-0.5},"delta":0.0,"same":true},)"
+                              R"({"golden":{"id":7,"text":" seven","logprob":-0.5},"result":{"logprob":-0.25},)"
+                              R"("delta":0.25},{"golden":{"id":7,"text":" seven","logprob":-0.5},"result":{}},)"
+                              R"({"golden":{"id":7,"text":" seven","logprob":-0.5}}])"));
+  const Result<CaseVerdict> back = parse_verdict_json(json);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  const std::vector<AlignedToken>& tokens = back->evidence[0].tokens;
+  ASSERT_EQ(tokens.size(), 4U);
+  EXPECT_EQ(tokens[0].result->logprob, -0.5);
+  EXPECT_EQ(tokens[1].result->logprob, -0.25);
+  EXPECT_EQ(tokens[2].result->logprob, std::nullopt);
+  EXPECT_FALSE(tokens[3].result.has_value());
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(tokens[i].result->id, 7);
+    EXPECT_EQ(tokens[i].result->text, " seven");
+  }
+}
+
 TEST(EvidenceJson, NansAndInfinitiesSurvive) {
   RequestEvidence one;
   one.split = Split();
   one.split->gap = std::numeric_limits<double>::quiet_NaN();
   one.split->gap_ulps = std::numeric_limits<double>::infinity();
-  one.logprobs = LogprobStatistics{.max = -std::numeric_limits<double>::infinity()};
+  one.logprobs.emplace().max = -std::numeric_limits<double>::infinity();
   CaseVerdict verdict;
   verdict.evidence = {one};
   Finding finding;
