@@ -21,6 +21,14 @@ double tpot_median(const std::vector<RequestRecord>& records) {
   return *middle;
 }
 
+// Tokens behind each request's first one, which the prefill gives.
+uint64_t decoded_tokens(const std::vector<RequestRecord>& records) {
+  uint64_t count = 0;
+  for (const RequestRecord& record : records)
+    count += record.tokens && !record.tokens->empty() ? record.tokens->size() - 1 : 0;
+  return count;
+}
+
 }  // namespace
 
 void add_session(const SessionResult& session, CaseSummary* summary) {
@@ -28,7 +36,7 @@ void add_session(const SessionResult& session, CaseSummary* summary) {
   summary->prompt_tokens = session.prompt_tokens;
   summary->generated_tokens = session.generated_tokens;
   summary->prefill_rate = rate(session.prefill_tokens, session.prefill_seconds);
-  summary->decode_rate = rate(session.generated_tokens - session.records.size(), session.decode_seconds);
+  summary->decode_rate = rate(decoded_tokens(session.records), session.decode_seconds);
   summary->tpot_median = tpot_median(session.records);
   summary->first_token_seconds = session.first_token_seconds;
 }
