@@ -141,7 +141,7 @@ Result<RequestRecord> record_of(const assay_result& result, std::string id) {
   record.prompt_top_n = lists_of(result.prompt_top_n);
   if (!record.top_n && record.prompt_top_n && result.tokens.size == 0) record.top_n.emplace();
   record.tpot = doubles_of(result.tpot);
-  record.latency = result.latency;
+  if (result.latency != 0) record.latency = result.latency;
   record.routing = routing_of(result);
   if (Status status = add_logits(result, record); !status.ok()) return status;
   if (Status status = add_extra(result.extra, record); !status.ok()) return status;

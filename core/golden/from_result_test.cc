@@ -47,6 +47,13 @@ TEST(RecordOf, ARequestThatEndedBeforeItsFirstTokenHasThePromptsLogprobs) {
   EXPECT_TRUE(record->top_n->counts.empty());
 }
 
+TEST(RecordOf, ALatencyThatTheEngineDoesNotTellStaysAbsent) {
+  auto result = sdk::sized<assay_result>();
+  EXPECT_FALSE(record_of(result, "0")->latency.has_value());
+  result.latency = 0.25;
+  EXPECT_EQ(record_of(result, "0")->latency, 0.25);
+}
+
 TEST(RecordOf, TakesIdsRanksLogitsAndMargins) {
   const std::vector<int32_t> prompt = {1, 2};
   const std::vector<int32_t> tokens = {4, 5};

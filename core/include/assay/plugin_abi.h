@@ -274,7 +274,7 @@ typedef struct assay_result {
   assay_candidates prompt_top_n;
   assay_candidates generated_top_n;
   assay_doubles tpot;      /* (tokens.size) seconds; [0] holds the prefill */
-  double latency;          /* seconds */
+  double latency;          /* seconds; 0: not known */
   const uint16_t* routing; /* (routing_tokens, moe_layers, moe_topk) or null */
   size_t routing_tokens;   /* prompt tokens + generated tokens - 1 */
   size_t moe_layers;
