@@ -89,6 +89,7 @@ void report(const std::string& name, OpenModel& open, model::Dtype dtype, const 
         "%5.2f (fastest)\n",
         rows, best(rates), median(rates), median(ratios), best(rates) / best(found.decode.at(1)));
   }
+  std::fflush(stdout);
 }
 
 void run(const std::string& name, const model::ModelConfig& config, model::Dtype dtype, int rounds) {

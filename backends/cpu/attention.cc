@@ -96,7 +96,7 @@ class SliceAttention {
   }
 
   size_t last_position(const Bundle& b) const { return w_.tokens[b.first + b.count - 1].position; }
-  size_t result_size() const { return channels_ + 2; }
+  size_t result_size() const { return (channels_ + 2 + 15) / 16 * 16; }  // whole cache lines
   size_t results_of_split() const { return kBundle * per_group_ * result_size(); }
 
   // One split of a bundle and group, for the tokens that reach it; results: (tokens, per_group, result_size).
@@ -140,7 +140,7 @@ class SliceAttention {
 
   void whole(const Bundle& b, size_t g) const {
     const size_t splits = last_position(b) / kSplit + 1;
-    std::vector<float> results(splits * results_of_split());
+    Floats results(splits * results_of_split());
     for (size_t s = 0; s < splits; ++s) split(b, g, s * kSplit, &results[s * results_of_split()]);
     combine(b, g, results.data());
   }

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
 
 #include "backends/cpu/cpu_weights.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/memory.h"
 #include "backends/cpu/pool/thread_pool.h"
 
 namespace assay::cpu {
@@ -103,7 +103,7 @@ class Executor {
   const Kernels& kernels_;
   ThreadPool& pool_;
   size_t parallel_from_;
-  std::vector<float> packed_;  // inputs of the layer at work
+  Floats packed_;  // inputs of the layer at work
 };
 
 }  // namespace assay::cpu

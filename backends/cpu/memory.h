@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "assay/status.h"
 
@@ -13,6 +15,20 @@ namespace assay::cpu {
 // Bytes that may still be taken: MemAvailable, or what the control group leaves when that is less. UINT64_MAX when the
 // system does not tell.
 uint64_t available_memory();
+
+// Floats that start at a cache line, so that no vector load of a buffer's start crosses two.
+template <class T>
+struct LineAligned {
+  using value_type = T;
+  LineAligned() = default;
+  template <class U>
+  LineAligned(const LineAligned<U>&) {}
+  T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kLine)); }
+  void deallocate(T* data, size_t) { ::operator delete(data, kLine); }
+  bool operator==(const LineAligned&) const { return true; }
+  static constexpr std::align_val_t kLine{64};
+};
+using Floats = std::vector<float, LineAligned<float>>;
 
 // Anonymous zero-filled memory, owned. Movable.
 class Region {

@@ -143,7 +143,7 @@ void attend_some(const AttendArgs& a, size_t first) {
     least = counts[q] < least ? counts[q] : least;
     most = counts[q] > most ? counts[q] : most;
   }
-  float e[Q * kDotBlock] = {};
+  alignas(64) float e[Q * kDotBlock] = {};
   size_t j = 0;
   for (; j + kKeys <= most; j += kKeys) key_dots<V, W, Q, kKeys>(query, a.keys + j, a.channels, e + j);
   for (; j < most; ++j) key_dots<V, W, Q, 1>(query, a.keys + j, a.channels, e + j);

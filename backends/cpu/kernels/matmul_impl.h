@@ -9,7 +9,7 @@ namespace assay::cpu {
 
 inline constexpr size_t kDotBlock = kPackColumns;
 inline constexpr size_t kTokenBlock = 64;  // tokens whose inputs stay in the second-level cache
-inline constexpr size_t kBlocksAhead = 4;  // what a single vector prefetches, in the order in which it will be read
+inline constexpr size_t kBlocksAhead = 4;  // what the first tokens prefetch, in the order in which it will be read
 
 template <class V, class W, int R, int T>
 struct Tile {
@@ -41,6 +41,8 @@ struct Tile {
     return next < padded ? w + next : w + static_cast<size_t>(R) * cols + (next - padded);
   }
 
+  // kAhead: these tokens are the first to read the rows, so they fetch the ones that come next.
+  template <bool kAhead>
   static void run(const Stored* w, size_t cols, const float* const* x, float* const* y, size_t place) {
     F totals[R][T];
 #pragma GCC unroll 8
@@ -57,7 +59,7 @@ struct Tile {
         for (int t = 0; t < T; ++t) lanes[r][t] = V::set(0.0f);
       }
       size_t k = block;
-      if (T == 1) {
+      if (kAhead) {
         const Stored* ahead = block_ahead(w, cols, block);
         for (; k + kLine <= end; k += kLine) {
 #pragma GCC unroll 8
