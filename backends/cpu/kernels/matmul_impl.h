@@ -8,7 +8,6 @@
 namespace assay::cpu {
 
 inline constexpr size_t kDotBlock = kPackColumns;
-inline constexpr size_t kTokenBlock = 64;  // tokens whose inputs stay in the second-level cache
 inline constexpr size_t kBlocksAhead = 4;  // what the first tokens prefetch, in the order in which it will be read
 
 template <class V, class W, int R, int T>
@@ -41,9 +40,8 @@ struct Tile {
     return next < padded ? w + next : w + static_cast<size_t>(R) * cols + (next - padded);
   }
 
-  // kAhead: these tokens are the first to read the rows, so they fetch the ones that come next.
-  template <bool kAhead>
-  static void run(const Stored* w, size_t cols, const float* const* x, float* const* y, size_t place) {
+  // first: these tokens are the first to read the rows, so they fetch what comes next.
+  static void run(const Stored* w, size_t cols, const float* const* x, float* const* y, size_t place, bool first) {
     F totals[R][T];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -59,7 +57,7 @@ struct Tile {
         for (int t = 0; t < T; ++t) lanes[r][t] = V::set(0.0f);
       }
       size_t k = block;
-      if (kAhead) {
+      if (first) {
         const Stored* ahead = block_ahead(w, cols, block);
         for (; k + kLine <= end; k += kLine) {
 #pragma GCC unroll 8
@@ -82,36 +80,34 @@ struct Tile {
   }
 };
 
-// All rows for one tile of T tokens' worth of columns, R rows at a time, the rest one by one.
+// All rows for few tokens, R rows at a time, the rest one by one; packed_impl.h is for many.
 template <class V, class W>
 void matmul(const MatmulArgs& a) {
   using Stored = typename W::Stored;
   const auto* weight = static_cast<const Stored*>(a.weight);
-  for (size_t first = 0; first < a.tokens; first += kTokenBlock) {
-    const size_t last = first + kTokenBlock < a.tokens ? first + kTokenBlock : a.tokens;
-    const size_t tiled = first + (last - first) / V::kTokens * V::kTokens;
-    size_t row = a.begin;
-    while (row < a.end) {
-      const Stored* w = weight + row * a.cols;
-      const size_t place = row - a.y_offset;
-      const size_t left = a.end - row;
-      const size_t height = left >= V::kRowsAlone ? V::kRowsAlone : 1;
-      for (size_t t = first; t < tiled; t += V::kTokens) {
-        size_t r = 0;
-        for (; r + V::kRows <= height; r += V::kRows) {
-          Tile<V, W, V::kRows, V::kTokens>::run(w + r * a.cols, a.cols, a.x + t, a.y + t, place + r);
-        }
-        for (; r < height; ++r) Tile<V, W, 1, V::kTokens>::run(w + r * a.cols, a.cols, a.x + t, a.y + t, place + r);
+  const size_t tiled = a.tokens / V::kTokens * V::kTokens;
+  size_t row = a.begin;
+  while (row < a.end) {
+    const Stored* w = weight + row * a.cols;
+    const size_t place = row - a.y_offset;
+    const size_t height = a.end - row >= V::kRowsAlone ? V::kRowsAlone : 1;
+    for (size_t t = 0; t < tiled; t += V::kTokens) {
+      size_t r = 0;
+      for (; r + V::kRows <= height; r += V::kRows) {
+        Tile<V, W, V::kRows, V::kTokens>::run(w + r * a.cols, a.cols, a.x + t, a.y + t, place + r, t == 0);
       }
-      for (size_t t = tiled; t < last; ++t) {
-        if (height == V::kRowsAlone) {
-          Tile<V, W, V::kRowsAlone, 1>::run(w, a.cols, a.x + t, a.y + t, place);
-        } else {
-          Tile<V, W, 1, 1>::run(w, a.cols, a.x + t, a.y + t, place);
-        }
+      for (; r < height; ++r) {
+        Tile<V, W, 1, V::kTokens>::run(w + r * a.cols, a.cols, a.x + t, a.y + t, place + r, t == 0);
       }
-      row += height;
     }
+    for (size_t t = tiled; t < a.tokens; ++t) {
+      if (height == V::kRowsAlone) {
+        Tile<V, W, V::kRowsAlone, 1>::run(w, a.cols, a.x + t, a.y + t, place, t == 0);
+      } else {
+        Tile<V, W, 1, 1>::run(w, a.cols, a.x + t, a.y + t, place, t == 0);
+      }
+    }
+    row += height;
   }
 }
 
