@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include "backends/cpu/cpu_model.h"
+#include "backends/cpu/equality_session.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/model/checkpoint/model_writer.h"
 #include "backends/reference/reference_model.h"
@@ -15,134 +15,6 @@ namespace assay::cpu {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Everything that a model says about some sequences.
-struct Transcript {
-  std::vector<std::vector<float>> logits;      // per sequence: (tokens, vocab)
-  std::vector<std::vector<float>> logprobs;    // (tokens)
-  std::vector<std::vector<int32_t>> ranks;     // (tokens)
-  std::vector<std::vector<int32_t>> top_ids;   // (tokens, 4)
-  std::vector<std::vector<uint16_t>> routing;  // (tokens, moe layers, topk)
-  std::vector<std::vector<float>> margins;     // (tokens, moe layers)
-  std::vector<int32_t> sampled;
-
-  bool operator==(const Transcript& other) const {
-    if (logits.empty() || logits.size() != other.logits.size()) return false;
-    for (size_t i = 0; i < logits.size(); ++i) {
-      if (std::memcmp(logits[i].data(), other.logits[i].data(), logits[i].size() * sizeof(float)) != 0) return false;
-      if (std::memcmp(logprobs[i].data(), other.logprobs[i].data(), logprobs[i].size() * sizeof(float)) != 0) {
-        return false;
-      }
-      if (!std::equal(margins[i].begin(), margins[i].end(), other.margins[i].begin(), other.margins[i].end())) {
-        return false;
-      }
-    }
-    return ranks == other.ranks && top_ids == other.top_ids && routing == other.routing && sampled == other.sampled;
-  }
-};
-
-struct Schedule {
-  uint32_t chunk = 1024;     // tokens of one run
-  bool together = false;     // all sequences in one batch, else one after the other
-  uint32_t block_size = 16;  // of the cache
-};
-
-class Session {
- public:
-  Session(backend::Model& model, const testing::VectorCase& vector_case, const Schedule& schedule)
-      : model_(model), schedule_(schedule) {
-    for (const auto& request : vector_case.requests) {
-      std::vector<int32_t> ids = request.prompt;
-      ids.insert(ids.end(), request.generated.begin(), request.generated.end());
-      sequences_.push_back(std::move(ids));
-    }
-    const model::ModelConfig& config = model.config();
-    for (const bool moe : config.moe_layers) moe_layers_ += moe ? 1 : 0;
-    routed_ = moe_layers_ * static_cast<size_t>(config.moe.topk);
-    for (const auto& ids : sequences_) {
-      blocks_.emplace_back();
-      for (size_t b = 0; b <= ids.size() / schedule.block_size; ++b) blocks_.back().push_back(next_block_++);
-      t_.logits.emplace_back(ids.size() * static_cast<size_t>(config.vocab_size));
-      t_.logprobs.emplace_back(ids.size());
-      t_.ranks.emplace_back(ids.size());
-      t_.top_ids.emplace_back(4 * ids.size());
-      t_.routing.emplace_back(ids.size() * routed_);
-      t_.margins.emplace_back(ids.size() * moe_layers_, -1.0f);
-      targets_.emplace_back(ids.begin() + 1, ids.end());
-      targets_.back().push_back(0);
-    }
-    t_.sampled.resize(sequences_.size());
-  }
-
-  Transcript run() {
-    assay_cache_spec spec{sizeof(spec), schedule_.block_size, static_cast<uint32_t>(next_block_), 0};
-    auto cache = model_.make_cache(spec);
-    EXPECT_TRUE(cache.ok()) << cache.status().message();
-    (*cache)->block_size = spec.block_size;
-    (*cache)->block_count = spec.block_count;
-    if (schedule_.together) {
-      for (uint32_t start = 0; forward(**cache, 0, sequences_.size(), start); start += schedule_.chunk) {
-      }
-    } else {
-      for (size_t i = 0; i < sequences_.size(); ++i) {
-        for (uint32_t start = 0; forward(**cache, i, i + 1, start); start += schedule_.chunk) {
-        }
-      }
-    }
-    return std::move(t_);
-  }
-
- private:
-  bool forward(backend::Cache& cache, size_t first, size_t last, uint32_t start) {
-    std::vector<assay_run> runs;
-    std::vector<float*> margins;
-    for (size_t i = first; i < last; ++i) {
-      if (start >= sequences_[i].size()) continue;
-      assay_run run{};
-      run.ids = &sequences_[i][start];
-      run.count = std::min(schedule_.chunk, static_cast<uint32_t>(sequences_[i].size()) - start);
-      run.start = start;
-      run.blocks = blocks_[i].data();
-      run.block_count = static_cast<uint32_t>(blocks_[i].size());
-      run.output_rows = run.count;
-      run.targets = &targets_[i][start];
-      run.top_n = 4;
-      run.sampling = {0.8, 0, 0, 0.9, 99, i};
-      run.output.logits = &t_.logits[i][start * static_cast<size_t>(model_.config().vocab_size)];
-      run.output.target_logprobs = &t_.logprobs[i][start];
-      run.output.target_ranks = &t_.ranks[i][start];
-      run.output.top_ids = &t_.top_ids[i][4 * size_t{start}];
-      if (routed_ > 0) run.output.routing = &t_.routing[i][start * routed_];
-      run.output.sampled = &t_.sampled[i];
-      runs.push_back(run);
-      margins.push_back(t_.margins[i].data() + start * moe_layers_);
-    }
-    if (runs.empty()) return false;
-    Status status = backend::check_runs(model_.config(), cache, runs);
-    if (status.ok()) status = model_.forward(cache, runs, margins.data());
-    EXPECT_TRUE(status.ok()) << status.message();
-    return status.ok();
-  }
-
-  backend::Model& model_;
-  Schedule schedule_;
-  std::vector<std::vector<int32_t>> sequences_;
-  std::vector<std::vector<int32_t>> targets_;
-  std::vector<std::vector<int32_t>> blocks_;
-  int32_t next_block_ = 0;
-  size_t moe_layers_ = 0;
-  size_t routed_ = 0;  // experts of a token over all layers
-  Transcript t_;
-};
-
-std::vector<int32_t> some_ids(size_t count, int vocab, uint32_t seed) {
-  std::vector<int32_t> ids(count);
-  for (int32_t& id : ids) {
-    seed = seed * 1664525u + 1013904223u;
-    id = static_cast<int32_t>((seed >> 8) % static_cast<uint32_t>(vocab));
-  }
-  return ids;
-}
 
 // Small models of odd sizes that together use every feature of ModelConfig.
 std::vector<std::pair<std::string, model::ModelConfig>> odd_models() {
@@ -307,6 +179,31 @@ TEST(CpuEquality, BatchChunkingThreadsAndBlockSizeDoNotChangeABit) {
         EXPECT_TRUE(transcript(vector_case, options("auto", threads), schedule) == expected)
             << vector_case.name << ": " << threads << " threads, chunk " << schedule.chunk << ", together "
             << schedule.together << ", blocks of " << schedule.block_size;
+      }
+    }
+  }
+  remove(all);
+}
+
+// L2 and L3 once an instruction set: sequences one by one, token by token, against batches that cross every tile.
+TEST(CpuEquality, EveryIsaGivesABatchOfAnySizeTheBitsOfItsRowsAlone) {
+  const auto all = cases();
+  for (testing::VectorCase vector_case : all) {
+    vector_case.config.arithmetic = model::Arithmetic::kBf16;
+    for (const std::string_view isa : built_isas()) {
+      if (!can_run(isa)) continue;
+      for (const size_t batch : {1u, 2u, 3u, 7u, 8u, 16u, 33u}) {
+        vector_case.requests.clear();
+        for (size_t i = 0; i < batch; ++i) {
+          const size_t count = 2 + i % 4;
+          vector_case.requests.push_back(
+              {some_ids(count, vector_case.config.vocab_size, static_cast<uint32_t>(i)), {}, {}});
+        }
+        const Transcript expected = transcript(vector_case, options(isa, 1), {1, false, 16});
+        for (const uint32_t chunk : {1u, 3u, 1024u}) {
+          EXPECT_TRUE(transcript(vector_case, options(isa, 2), {chunk, true, 16}) == expected)
+              << vector_case.name << ", isa " << isa << ", batch " << batch << ", chunk " << chunk;
+        }
       }
     }
   }
