@@ -1,4 +1,4 @@
-// CPU decode against the memory-read rate of the same threads in the same run, prefill, and load plus first token.
+// CPU decode against the memory-read rate of the same threads in the same run, and load plus first token.
 //   cpu_decode_bench [--benchmark_filter=...]      writes its checkpoints (about 1 GB each) below the temporary folder
 #include <benchmark/benchmark.h>
 
@@ -46,21 +46,6 @@ void decode(benchmark::State& state, model::Dtype dtype, const char* isa) {
   state.counters["threads"] = threads;
 }
 
-void prefill(benchmark::State& state, model::Dtype dtype) {
-  const model::ModelConfig config = dense_config(dtype);
-  OpenModel loaded(config, checkpoint_of("", config, dtype), "{}", 1, 4096);
-  const std::vector<int32_t> ids(static_cast<size_t>(state.range(0)), 7);
-  double best = 1e9;
-  for (auto _ : state) {
-    const auto start = Clock::now();
-    benchmark::DoNotOptimize(loaded.forward(ids, 1, 0));
-    best = std::min(best, seconds_since(start));
-  }
-  const double weights = bytes_read(loaded.model(), dtype) / static_cast<double>(model::dtype_size(dtype));
-  state.counters["tokens/s"] = static_cast<double>(ids.size()) / best;
-  state.counters["GFLOP/s"] = 2 * weights * static_cast<double>(ids.size()) / best / 1e9;
-}
-
 // Opening the licence model and computing the first token of its first prompt.
 void first_token(benchmark::State& state) {
   const std::string root = std::string(ASSAY_SOURCE_DIR) + "/../shared/gold";
@@ -93,8 +78,6 @@ BENCHMARK(small_decode)->Arg(1)->Arg(2)->Unit(benchmark::kMicrosecond)->UseRealT
 BENCHMARK_CAPTURE(decode, bf16, model::Dtype::kBfloat16, "auto")->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(decode, fp32, model::Dtype::kFloat32, "auto")->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(decode, bf16_avx2, model::Dtype::kBfloat16, "avx2")->UseManualTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(prefill, bf16, model::Dtype::kBfloat16)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(prefill, fp32, model::Dtype::kFloat32)->Arg(256)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace assay::bench
