@@ -5,6 +5,7 @@
 
 #include "core/discover/nearest.h"
 #include "core/golden/date.h"
+#include "core/golden/text.h"
 
 namespace assay::discover {
 namespace {
@@ -37,13 +38,13 @@ class Reader {
     const std::string& key = entry.key;
     const YamlNode& value = *entry.value;
     if (key == "reason") {
-      waiver->reason = text(value, key);
+      waiver->reason = words(value, key);
     } else if (key == "owner") {
-      waiver->owner = text(value, key);
+      waiver->owner = words(value, key);
     } else if (key == "issue") {
-      waiver->issue = text(value, key);
+      waiver->issue = words(value, key);
     } else if (key == "expires") {
-      waiver->expires = text(value, key);
+      waiver->expires = words(value, key);
       if (!parse_date(waiver->expires)) {
         errors_.add(value, name_ + ": expires '" + waiver->expires + "' is no day such as 2027-01-31");
       }
@@ -77,8 +78,8 @@ class Reader {
     }
   }
 
-  std::string text(const YamlNode& node, const std::string& key) {
-    if (!node.is_scalar() || node.is_null() || node.text.empty()) {
+  std::string words(const YamlNode& node, const std::string& key) {
+    if (!node.is_scalar() || node.is_null() || text::blank(node.text)) {
       errors_.add(node, name_ + ": " + key + " must be a text");
     }
     return node.text;
@@ -86,10 +87,10 @@ class Reader {
 
   // One text or a list of at least one.
   std::vector<std::string> texts(const YamlNode& node, const std::string& key) {
-    if (node.is_scalar()) return {text(node, key)};
+    if (node.is_scalar()) return {words(node, key)};
     if (node.items.empty()) errors_.add(node, name_ + ": " + key + " must be a text or a list of texts");
     std::vector<std::string> list;
-    for (const YamlNode* item : node.items) list.push_back(text(*item, key));
+    for (const YamlNode* item : node.items) list.push_back(words(*item, key));
     return list;
   }
 

@@ -1,5 +1,7 @@
 #include "core/golden/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -80,6 +82,26 @@ size_t first_blank_line(std::string_view text) {
   return std::min(text.find("\n\n", ink), text.size());
 }
 
+bool invisible(char32_t c) {
+  return (c >= 0x7F && c <= 0x9F) || c == 0xAD || c == 0x61C || c == 0x115F || c == 0x180E ||
+         (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF ||
+         (c >= 0xFFF0 && c <= 0xFFFB) || c == 0xFFFE || c == 0xFFFF || (c >= 0xE0000 && c <= 0xE0FFF);
+}
+
+bool blank(std::string_view text) {
+  const auto space = [](char32_t c) {  // Unicode's White_Space above U+0020, and letters that are drawn as nothing
+    return c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x202F || c == 0x205F || c == 0x2800 ||
+           c == 0x3000 || c == 0x3164 || c == 0xFFA0;
+  };
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = decode(text, at);
+    const bool shown = point.valid && point.value > 0x20 && !space(point.value) && !invisible(point.value);
+    if (shown) return false;
+    at += point.length;
+  }
+  return true;
+}
+
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -98,6 +120,8 @@ std::string printable(std::string_view text) {
       }
     } else if ((point.value >= 0x80 && point.value < 0xA0) || point.value == 0x2028 || point.value == 0x2029) {
       for (size_t i = 0; i < point.length; ++i) append_byte(out, static_cast<unsigned char>(text[at + i]));
+    } else if (invisible(point.value)) {
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(point.value));
     } else {
       out += text.substr(at, point.length);
     }

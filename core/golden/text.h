@@ -33,7 +33,14 @@ size_t common_prefix(std::string_view a, std::string_view b);
 // Byte offset of the first blank line ("\n\n") that follows something other than white space; text.size() if none.
 size_t first_blank_line(std::string_view text);
 
-// One printable line: control characters as \n, \t, \r, \xNN; ill-formed bytes as \xNN; backslash and quotes stay.
+// Code points that show nothing, or change the order of what stands around them.
+bool invisible(char32_t c);
+
+// True when nothing of it can be seen: white space of any script, control and invisible characters; empty, too.
+bool blank(std::string_view text);
+
+// One printable line: control characters as \n, \t, \r, \xNN; ill-formed bytes as \xNN; invisible and bidirectional
+// characters as \uNNNN; backslash and quotes stay.
 std::string printable(std::string_view text);
 
 // printable, in double quotes, cut to `limit` code points with "..." at the cut.

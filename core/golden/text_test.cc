@@ -43,6 +43,14 @@ TEST(Text, PrintableIsOneLine) {
   EXPECT_EQ(quoted("ab", 2), "\"ab\"");
 }
 
+TEST(Text, WhatCannotBeSeenIsSpelledOut) { EXPECT_EQ(printable("a\u202eb\u200bc\ufeff"), "a\\u202eb\\u200bc\\ufeff"); }
+
+TEST(Text, WhatShowsNothingIsBlank) {
+  for (const char* nothing : {"", " \t\r\n", "\u3000", "\u200b\u00a0", "\u2800", "\x01", "\xff"})
+    EXPECT_TRUE(blank(nothing));
+  for (const char* something : {"x", "\u3000.", "\u65e5"}) EXPECT_FALSE(blank(something));
+}
+
 TEST(Text, SurroundingsAreCutAtCodePoints) {
   EXPECT_EQ(around("abc\u00e9def", 3, 2, 2), "\"...bc|\u00e9d...\"");
   EXPECT_EQ(around("abc", 3, 10, 10), "\"abc|\"");
