@@ -38,9 +38,33 @@ mode_t mode_of(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) ? info.st_mode & 07777 : kNew;
 }
 
+// Where `path` leads: a symbolic link stays one.
+std::string target_of(const std::string& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_symlink(path, unknown)) return path;
+  const std::string target = std::filesystem::weakly_canonical(path, unknown).string();
+  return target.empty() ? path : target;
+}
+
+// Devices, pipes and sockets take what is written; putting a file in their place would break them for everybody.
+bool takes_writes(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return false;
+  return !S_ISREG(info.st_mode) || path.starts_with("/dev/") || path.starts_with("/proc/");
+}
+
+Status write_into(const std::string& path, std::string_view content) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+  Status status = file < 0 ? infra(strerror(errno)) : write_all(file, content);
+  if (file >= 0 && ::close(file) != 0 && status.ok()) status = infra(strerror(errno));
+  return status.with(path + ": cannot be written");
+}
+
 }  // namespace
 
-Status replace_file(const std::string& path, std::string_view content, Durability durability) {
+Status replace_file(const std::string& asked, std::string_view content, Durability durability) {
+  if (takes_writes(asked)) return write_into(asked, content);
+  const std::string path = target_of(asked);
   std::string temporary = path + ".XXXXXX";
   const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (file < 0) return infra(fmt::format("{}: cannot be written: {}", path, strerror(errno)));
@@ -93,10 +117,7 @@ Status replace_unchanged(const std::string& path, const std::string& digest, std
                                : digest.empty() ? "appeared"
                                                 : "changed"));
   }
-  std::error_code unknown;
-  const bool link = std::filesystem::is_symlink(path, unknown);
-  const std::string target = link ? std::filesystem::weakly_canonical(path, unknown).string() : path;
-  return replace_file(target.empty() ? path : target, content, Durability::kPower);
+  return replace_file(path, content, Durability::kPower);
 }
 
 }  // namespace assay

@@ -13,7 +13,8 @@ namespace assay {
 enum class Durability { kProcess, kPower };
 
 // Puts `content` in the place of `path` through a temporary file beside it: whoever reads, and whatever dies, there is
-// the old file or the whole new one. The old file's permissions are kept. Fails with kInfra; the old file is then
+// the old file or the whole new one. The old file's permissions are kept. A symbolic link stays one: the file it leads
+// to is replaced. What is no file (a device, a pipe, /dev/stdout) is written to. Fails with kInfra; an old file is then
 // untouched.
 Status replace_file(const std::string& path, std::string_view content, Durability durability);
 
@@ -39,7 +40,7 @@ class FolderLock {
 
 // replace_file (kPower), if `path` still is what it was when it was read: `digest` is its digest_of_file, or empty
 // where there was no file. Call it with the folder's lock held. Fails with kInvalid when the file changed, appeared or
-// vanished meanwhile; nothing is written then. A symbolic link stays one: the file it leads to is replaced.
+// vanished meanwhile; nothing is written then.
 Status replace_unchanged(const std::string& path, const std::string& digest, std::string_view content);
 
 // digest_of_file, or "" where there is no such file.

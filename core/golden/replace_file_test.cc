@@ -1,11 +1,13 @@
 #include "core/golden/replace_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -60,6 +62,20 @@ TEST_F(ReplaceFile, PermissionsAndLinksStay) {
   EXPECT_TRUE(fs::is_symlink(path_));
   EXPECT_EQ(*read_file((folder_ / "real.json").string()), "two");
   EXPECT_EQ(fs::status(folder_ / "real.json").permissions(), fs::perms(0640));
+}
+
+TEST_F(ReplaceFile, DevicesAndPipesAreWrittenToAndNeverReplaced) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_TRUE(replace_file(path_, "through", Durability::kProcess).ok());
+  std::array<char, 16> seen{};
+  EXPECT_EQ(read(reader, seen.data(), seen.size()), 7);
+  EXPECT_STREQ(seen.data(), "through");
+  close(reader);
+  EXPECT_TRUE(fs::is_fifo(path_));
+  EXPECT_EQ(files(), 1U);
+  EXPECT_THAT(replace_file("/dev/full", "x", Durability::kProcess).message(), HasSubstr("No space left"));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
 TEST_F(ReplaceFile, ALockHoldsOffOthersAndDiesWithItsProcess) {

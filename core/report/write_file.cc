@@ -7,8 +7,9 @@
 namespace assay::report {
 
 Status write_report(const std::string& path, std::string_view text, const std::string& what) {
-  if (replace_file(path, text, Durability::kProcess).ok()) return {};
-  return infra(fmt::format("{}: the {} cannot be written; check that the folder exists and has room", path, what));
+  const Status written = replace_file(path, text, Durability::kProcess);
+  if (written.ok()) return {};
+  return infra(fmt::format("the {} is lost: {}; check that the folder exists and has room", what, written.message()));
 }
 
 }  // namespace assay::report

@@ -8,7 +8,8 @@
 
 namespace assay::report {
 
-// Through a temporary file beside `path`. Fails with kInfra, naming the path and `what` it was to be.
+// replace_file: through a temporary file beside `path`; into a device or pipe. Fails with kInfra, naming the path and
+// `what` it was to be.
 Status write_report(const std::string& path, std::string_view text, const std::string& what);
 
 }  // namespace assay::report
