@@ -9,6 +9,7 @@
 #include "core/compare/checks.h"
 #include "core/golden/replace_file.h"
 #include "core/golden/stable_text.h"
+#include "core/golden/text.h"
 #include "core/govern/drift.h"
 #include "core/govern/merge.h"
 #include "core/govern/metric_part.h"
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
+constexpr size_t kLongestReason = 2000;  // code points
 
 bool names(const std::vector<std::string>& metrics, std::string_view metric) {
   return std::find(metrics.begin(), metrics.end(), metric) != metrics.end();
@@ -26,8 +27,14 @@ bool names(const std::vector<std::string>& metrics, std::string_view metric) {
 
 Status check_request(const PendingGolden& pending, const AcceptRequest& request) {
   if (request.metrics.empty()) return invalid("name what is accepted: --metric M, or --all");
-  if (blank(request.why)) return invalid("a golden changes only with a reason: --reason TEXT");
-  if (blank(request.who)) return invalid("nobody's name is known: --who NAME");
+  if (text::blank(request.why)) return invalid("a golden changes only with a reason: --reason TEXT");
+  if (const size_t length = text::count(request.why); length > kLongestReason) {
+    return invalid(
+        fmt::format("the reason has {} characters, a golden keeps at most {}; say it shortly and name the "
+                    "issue that tells the rest",
+                    length, kLongestReason));
+  }
+  if (text::blank(request.who)) return invalid("nobody's name is known: --who NAME");
   if (names(request.metrics, kNoiseMetric) && !pending.meta.noise) {
     return invalid(pending.path + " holds no noise model; 'assay calibrate --write' measures one");
   }
@@ -94,11 +101,9 @@ void sign(const PendingGolden& pending, const AcceptRequest& request, GoldenMeta
 }
 
 // What is still to be accepted once the golden says `golden`.
-Result<std::vector<std::string>> remaining_metrics(const TestCase& test, const PendingGolden& pending,
-                                                   const ResultSet& golden, const compare::ComparatorLookup& lookup) {
-  const auto options = judge_options(test, lookup);
-  if (!options) return options.status();
-  const Drift drift = drift_of({.options = &*options, .golden = &golden, .recorded = &pending.results});
+std::vector<std::string> remaining_metrics(const compare::JudgeOptions& options, const PendingGolden& pending,
+                                           const ResultSet& golden) {
+  const Drift drift = drift_of({.options = &options, .golden = &golden, .recorded = &pending.results});
   std::vector<std::string> remaining;
   for (const MetricDrift& metric : drift.metrics) {
     if (metric.changed) remaining.push_back(metric.metric);
@@ -148,20 +153,22 @@ Result<Accepted> accept(const TestCase& test, const PendingGolden& pending, cons
     // The pending text decides, also where its tokens alone are accepted: they say the same.
     if (Status status = check_known_completion(test, present->set, pending.results); !status.ok()) return status;
   }
+  const auto options = judge_options(test, lookup);
+  if (!options) return options.status();
+  if (Status status = check_can_judge(*options, *merged); !status.ok() && !values.empty()) return status;
   sign(pending, request, present->meta);
   merged->extra = to_json(present->meta);
 
   const bool noise_taken = names(request.metrics, kNoiseMetric) || names(request.metrics, kAllMetrics);
-  auto remaining = remaining_metrics(test, pending, *merged, lookup);
-  if (!remaining) return remaining.status();
-  if (pending.meta.noise && !noise_taken) remaining->emplace_back(kNoiseMetric);
+  std::vector<std::string> remaining = remaining_metrics(*options, pending, *merged);
+  if (pending.meta.noise && !noise_taken) remaining.emplace_back(kNoiseMetric);
 
   Status written = replace_unchanged(pending.golden_path, present->digest, stable_text(*merged));
   if (!written.ok()) return written;
   Accepted accepted{.golden = pending.golden_path,
                     .created = present->digest.empty(),
                     .metrics = request.metrics,
-                    .remaining = *std::move(remaining)};
+                    .remaining = std::move(remaining)};
   if (Status status = settle_pending(pending, noise_taken, accepted.remaining); !status.ok()) return status;
   return accepted;
 }

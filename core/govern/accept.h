@@ -33,11 +33,13 @@ struct Accepted {
 // golden of any platform judges so far, a new one for this platform begins as its copy. Written at once or not at all;
 // the folder is locked meanwhile and the golden must say what it said when this was recorded.
 // Fails with kInvalid, one line and nothing written:
-//  - reason or name empty, a metric that the pending golden lacks
+//  - reason or name without a visible character, a reason of more than 2,000, a metric that the pending golden lacks
 //  - the golden changed since the recording, or while this call ran
 //  - request ids or prompts differ from the golden's and not everything is accepted
 //  - values that belong to the same tokens would come from two runs (names both metrics and the first request)
-//  - text or tokens of a known completion that are not its source's text (names source and first difference)
+//  - text or tokens of a known completion that are not its source's text (names source and first difference), or a
+//    request of it that is no longer there
+//  - what the golden would hold could never pass (check_can_judge)
 // and with kInfra when files cannot be written.
 Result<Accepted> accept(const TestCase& test, const PendingGolden& pending, const AcceptRequest& request,
                         const compare::ComparatorLookup& lookup);

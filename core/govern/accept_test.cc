@@ -92,7 +92,10 @@ TEST_F(AcceptTest, WithoutReasonNameOrMetricNothingIsAccepted) {
   write(kGolden, kOld);
   const TestCase test = test_case("[logprobs]");
   ASSERT_TRUE(record_text(test, kOtherNumbers).ok());
-  EXPECT_THAT(refusal(test, {"logprobs"}, " \t"), HasSubstr("only with a reason"));
+  for (const char* nothing : {"", " \t", "\u3000", "\u200b"}) {
+    EXPECT_THAT(refusal(test, {"logprobs"}, nothing), HasSubstr("only with a reason"));
+  }
+  EXPECT_THAT(refusal(test, {"logprobs"}, std::string(2001, 'x')), HasSubstr("2001 characters"));
   EXPECT_THAT(refusal(test, {}), HasSubstr("--metric"));
   EXPECT_THAT(refusal(test, {"logprob"}), HasSubstr("holds no \"logprob\"; it holds generated_text, generated_tokens"));
   EXPECT_THAT(refusal(test, {"noise"}), HasSubstr("no noise model"));
@@ -235,6 +238,31 @@ TEST_F(KnownAcceptTest, WithoutASourceTheGoldensOwnTextIsTheKnownOne) {
   write(kGolden, with_text(" there was a text that all of us know by heart, word for word."));
   ASSERT_TRUE(record_text(test, with_text(" there was a text that few of us know by heart, word for word.")).ok());
   EXPECT_THAT(refusal(test, {kAllMetrics}), HasSubstr("the golden is the known text"));
+}
+
+TEST_F(KnownAcceptTest, ARequestOfAKnownCompletionMayNotBeDropped) {
+  const TestCase test = known_case();
+  const std::string one = with_text(" there was a text that all of us know by heart, word for word.");
+  std::string two = one;
+  two.insert(two.rfind('}'), ", \"1\"" + one.substr(one.find(':'), one.rfind('}') - one.find(':')));
+  write(kGolden, two);
+  ASSERT_TRUE(record_text(test, one).ok());
+  EXPECT_THAT(refusal(test, {kAllMetrics}), HasSubstr("request 1: a known completion may not be dropped"));
+}
+
+TEST_F(AcceptTest, WhatCouldNeverPassAsAGoldenIsRefusedWhoeverWroteIt) {
+  write(kGolden, kOld);
+  const TestCase test = test_case("[generated_text, generated_tokens]");
+  ASSERT_TRUE(record_text(test, kOtherTokens).ok());
+  const std::string pending = text_of(kPending);
+  const auto change = [&](const std::string& from, const std::string& to) {
+    std::string text = pending;
+    write(kPending, text.replace(text.find(from), from.size(), to));
+  };
+  change("\"a c\"", "\"\"");
+  EXPECT_THAT(refusal(test, {kAllMetrics}), HasSubstr("could never pass: generated_text: request 0"));
+  write(kPending, "{" + pending.substr(pending.find("\"assay\"")));
+  EXPECT_THAT(refusal(test, {kAllMetrics}), HasSubstr("holds no request"));
 }
 
 TEST_F(AcceptTest, RejectingRemovesThePendingFileAlone) {

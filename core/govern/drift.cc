@@ -187,6 +187,16 @@ Result<compare::JudgeOptions> judge_options(const TestCase& test, const compare:
   return options;
 }
 
+Status check_can_judge(const compare::JudgeOptions& options, const ResultSet& set) {
+  if (set.requests.empty()) return invalid("it holds no request: as a golden it could never pass");
+  compare::JudgeOptions plain = options;
+  plain.known.enabled = false;  // check_known_completion knows what was there before
+  const CaseVerdict verdict =
+      compare::judge_case({.options = &plain, .golden = &set, .golden_missing = "", .actual = &set});
+  if (verdict.verdict != Verdict::kInvalid) return {};
+  return invalid("as a golden it could never pass: " + verdict.reason);
+}
+
 Drift drift_of(const DriftInput& input) {
   Drift drift;
   drift.texts = text_changes(input.golden, *input.recorded);

@@ -72,4 +72,9 @@ struct DriftInput {
 // a golden the recorded values are judged by themselves, so that those which break a rule are kWrong.
 Drift drift_of(const DriftInput& input);
 
+// Whether results could ever pass as a golden of the case: judged by themselves they are not INVALID (no request, an
+// empty text or token list ...); what a known completion must say is check_known_completion's. kInvalid says what is
+// wrong.
+Status check_can_judge(const compare::JudgeOptions& options, const ResultSet& set);
+
 }  // namespace assay::govern

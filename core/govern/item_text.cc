@@ -32,8 +32,8 @@ void append_texts(std::string& out, const Drift& drift, size_t limit) {
     const TextChange& change = drift.texts[i];
     out += fmt::format("  request {}{}\n", text::printable(change.request),
                        change.token < 0 ? "" : fmt::format(", from generated token {}", change.token));
-    if (!change.before.empty()) out += fmt::format("    - golden   {}\n", change.before);
-    out += fmt::format("    + recorded {}\n", change.after);
+    if (!change.before.empty()) out += fmt::format("    - golden   {}\n", text::printable(change.before));
+    out += fmt::format("    + recorded {}\n", text::printable(change.after));
   }
   if (drift.texts.size() > limit) out += fmt::format("  and {} requests more\n", drift.texts.size() - limit);
 }
@@ -41,7 +41,8 @@ void append_texts(std::string& out, const Drift& drift, size_t limit) {
 void append_noise(std::string& out, const NoiseModel& noise) {
   for (const auto& [metric, of] : noise.metrics) {
     out += fmt::format("  noise of {}: max {:.3g}, p99 {:.3g}, relative {:.3g} in {} values of {} repeats on {}\n",
-                       metric, of.max, of.p99, of.relative, of.samples, noise.repeats, noise.device);
+                       text::printable(metric), of.max, of.p99, of.relative, of.samples, noise.repeats,
+                       text::printable(noise.device));
   }
 }
 
@@ -49,7 +50,8 @@ void append_findings(std::string& out, const CaseVerdict& verdict) {
   for (const MetricVerdict& metric : verdict.metrics) {
     for (const Finding& finding : metric.findings) {
       if (finding.verdict == Verdict::kIdentical && !finding.note) continue;
-      out += fmt::format("  {} {}: {}\n", metric.metric, finding.request, finding.message);
+      out += fmt::format("  {} {}: {}\n", text::printable(metric.metric), text::printable(finding.request),
+                         text::printable(finding.message));
     }
   }
 }
@@ -102,10 +104,11 @@ Json json_of(const PendingItem& item) {
 
 std::string item_text(const PendingItem& item, bool details) {
   const PendingGolden& pending = item.pending;
-  std::string out = fmt::format("{}: {}\n", item.test.name, pending.path);
-  if (!item.error.ok()) return out + fmt::format("  cannot be reviewed: {}\n", item.error.message());
-  out += fmt::format("  recorded {} by run {}\n", pending.info.recorded_at, pending.info.run_id);
-  if (!item.stale.empty()) out += fmt::format("  STALE: {}\n", item.stale);
+  std::string out = fmt::format("{}: {}\n", text::printable(item.test.name), text::printable(pending.path));
+  if (!item.error.ok()) return out + fmt::format("  cannot be reviewed: {}\n", text::printable(item.error.message()));
+  out += fmt::format("  recorded {} by run {}\n", text::printable(pending.info.recorded_at),
+                     text::printable(pending.info.run_id));
+  if (!item.stale.empty()) out += fmt::format("  STALE: {}\n", text::printable(item.stale));
   const std::string compared = fs::path(item.drift.golden).filename().string();
   if (item.first) {
     out += fmt::format("  first golden for {} {}; {}\n", pending.name.environment, pending.name.platform,
@@ -116,10 +119,10 @@ std::string item_text(const PendingItem& item, bool details) {
   }
   out += fmt::format("  proposed: {}. Against {} this would be {}: {}\n", to_string(item.drift.proposal),
                      compared.empty() ? "itself" : compared, to_string(item.drift.verdict.verdict),
-                     item.drift.verdict.reason);
+                     text::printable(item.drift.verdict.reason));
   append_metrics(out, item.drift);
   append_texts(out, item.drift, details ? item.drift.texts.size() : kShownTexts);
-  for (const std::string& line : item.drift.environment) out += fmt::format("  {}\n", line);
+  for (const std::string& line : item.drift.environment) out += fmt::format("  {}\n", text::printable(line));
   if (pending.meta.noise) append_noise(out, *pending.meta.noise);
   if (details) append_findings(out, item.drift.verdict);
   return out;

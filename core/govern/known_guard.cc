@@ -87,6 +87,13 @@ Status check_known_completion(const TestCase& test, const ResultSet& before, con
   }
   const auto sources = compare::load_sources(paths);
   if (!sources) return sources.status();
+  for (const RequestRecord& old : before.requests) {
+    if (set.find(old.id) != nullptr) continue;
+    return invalid(
+        fmt::format("request {}: a known completion may not be dropped; record every request, or remove "
+                    "the golden first if the case does not ask for it any more",
+                    text::printable(old.id)));
+  }
   const bool escaped = compare::escapes_newlines(set);
   for (const RequestRecord& given : set.requests) {
     const std::string id = text::printable(given.id);

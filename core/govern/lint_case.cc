@@ -62,7 +62,10 @@ class CaseLint {
       const bool quantity = std::find(kQuantities.begin(), kQuantities.end(), metric) != kQuantities.end();
       if (!quantity && !is_field(metric)) continue;  // of a comparator that assay does not know
       const std::string lacking = first_lacking(set_, metric);
-      if (lacking.empty()) continue;
+      if (lacking.empty()) {
+        check_filled(metric);
+        continue;
+      }
       error("metric-missing",
             quantity ? fmt::format("METRICS lists {}, which this golden lacks", metric)
                      : fmt::format("METRICS lists {}, which request {} lacks", metric, text::printable(lacking)));
@@ -92,6 +95,19 @@ class CaseLint {
   std::vector<LintFinding> take() { return std::move(found_); }
 
  private:
+  // What is judged may not be empty: the golden could never pass.
+  void check_filled(const std::string& metric) {
+    const std::string part = part_of(metric);
+    for (const RequestRecord& request : set_.requests) {
+      const bool empty = (part == "generated_text" && request.text && request.text->empty()) ||
+                         (part == "generated_tokens" && request.tokens && request.tokens->empty()) ||
+                         (part == "logprobs" && request.logprobs && request.logprobs->empty());
+      if (!empty) continue;
+      return error("empty", fmt::format("METRICS lists {}, which is empty in request {}: nothing could pass", metric,
+                                        text::printable(request.id)));
+    }
+  }
+
   void error(std::string rule, std::string message) {
     found_.push_back({LintLevel::kError, std::move(rule), path_, std::move(message)});
   }

@@ -71,6 +71,14 @@ TEST_F(LintTest, WhatIsWrongInsideAFileIsNamed) {
   EXPECT_THAT(found(), ElementsAre("error provenance"));
 }
 
+TEST_F(LintTest, EmptyValuesThatJudgeAreErrors) {
+  two_prompts();
+  write(kGolden, R"({"0": {"input_prompt": "Say", "generated_text": "", "logprobs": [-1.0]},
+                     "1": {"input_prompt": "Tell", "generated_text": "a", "logprobs": [-1.0]}})");
+  EXPECT_THAT(found(), testing::Contains("error empty"));
+  EXPECT_THAT(message("empty"), HasSubstr("generated_text, which is empty in request 0"));
+}
+
 TEST_F(LintTest, RequestsAndPromptsAreHeldAgainstTheCase) {
   two_prompts("[generated_text, logprobs, routing_indices, lm loss]");
   ResultSet set = *read_results_text(good(), "x");

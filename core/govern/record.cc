@@ -58,6 +58,7 @@ Result<Recorded> record(Recording recording, const compare::ComparatorLookup& lo
   if (Status status = check_results(recording); !status.ok()) return status;
   const auto options = judge_options(test, lookup);
   if (!options) return options.status();
+  if (Status status = check_can_judge(*options, recording.results); !status.ok()) return status;
   const auto choice = resolve_golden(test.dir, recording.environment, recording.platform);
   if (!choice && choice.status().code() != StatusCode::kNotFound) return choice.status();
 

@@ -72,7 +72,7 @@ TEST_F(RecordTest, NanAndEmptyResultsAreNeverRecorded) {
   for (const auto& [json, message] :
        {std::pair(results("a b", "[1, 2]", "[NaN, -0.25]"), "result has NaN at logprobs[0]"),
         std::pair(results("a b", "[1, 2]", "[-Infinity, -0.25]"), "never recorded"),
-        std::pair(std::string("{}"), "hold no request")}) {
+        std::pair(results("a b", "[]", "[]"), "could never pass"), std::pair(std::string("{}"), "hold no request")}) {
     const auto recorded = record_text(test, json);
     ASSERT_FALSE(recorded.ok());
     EXPECT_THAT(recorded.status().message(), HasSubstr(message));

@@ -105,6 +105,16 @@ TEST_F(ReviewTest, StaleAndBrokenPendingFilesAreItemsThatSayWhy) {
   EXPECT_EQ(type("a\nr\n").rejected, 1U) << "a file that cannot be read can be removed";
 }
 
+TEST_F(ReviewTest, NothingThatAPendingFileSaysReachesTheTerminalRaw) {
+  std::string text = text_of(kPending);
+  const std::string id = "\"run-7\"";
+  text.replace(text.find(id, text.find("\"pending\"")), id.size(), R"("\u001b[31m\u202e\nrun")");
+  write(kPending, text);
+  const std::string shown = item_text(items()[0], true);
+  EXPECT_EQ(shown.find('\x1b'), std::string::npos);
+  EXPECT_THAT(shown, HasSubstr("by run \\x1b[31m\\u202e\\nrun\n"));
+}
+
 TEST_F(ReviewTest, TheGoldenIsNeverWrittenByLooking) {
   item_text(items()[0], true);
   items_json(items());

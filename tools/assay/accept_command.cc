@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "core/golden/date.h"
+#include "core/golden/text.h"
 #include "core/govern/accept.h"
 #include "tools/assay/command.h"
 #include "tools/assay/golden_options.h"
@@ -54,7 +55,7 @@ int accept_command(const Words& words) {
   if (whole == !request.metrics.empty()) return usage("accept: give --metric M (repeatable) or --all, one of the two");
   if (whole) request.metrics = {govern::kAllMetrics};
   request.why = values["reason"].as<std::string>();
-  if (request.why.find_first_not_of(" \t\r\n") == std::string::npos) {
+  if (text::blank(request.why)) {
     return usage("accept: a golden changes only with a reason: --reason TEXT");
   }
   request.who = values["who"].as<std::string>();
