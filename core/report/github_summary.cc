@@ -49,7 +49,7 @@ std::string github_summary(const ReportRun& run, size_t limit) {
   const Totals sums = totals(run.cases, run.strict);
   std::string out =
       fmt::format("## assay: {} passed, {} failed, {} skipped\n\n", sums.passed, sums.failed, sums.skipped);
-  if (!run.finished) out += "**Incomplete:** the runner was killed before the run ended.\n\n";
+  if (!run.finished) out += fmt::format("**Incomplete:** {}.\n\n", incomplete_text(run));
   if (run.cancelled) out += "**Incomplete:** the run was cancelled.\n\n";
   std::string counts;
   for (const auto& [verdict, count] : sums.verdicts) counts += fmt::format(", {} {}", count, to_string(verdict));

@@ -19,7 +19,9 @@ constexpr size_t kPlottedCases = 40;         // whose files are read again
 constexpr size_t kIndexedFailures = 50;      // links at the top
 constexpr size_t kIndexedReason = 160;       // code points of a reason beside them
 constexpr size_t kNamedWaivers = 20;         // unused ones, at the top
-constexpr size_t kPassingBytes = 3'000'000;  // of unfolding passing cases; the rest are rows
+constexpr size_t kPassingBytes = 1'000'000;  // of unfolding passing cases; the rest are rows
+constexpr size_t kHeadBytes = 1'000'000;     // beyond kMaxPageBytes: of failures without evidence; then rows
+constexpr size_t kRowBytes = 2'000'000;      // beyond kMaxPageBytes: where rows end, too
 
 struct Named {
   const ReportCase* report;
@@ -117,9 +119,30 @@ std::string index_of_failures(const std::vector<Named>& order, size_t failed, bo
   return out;
 }
 
-std::string table(const std::string& rows) {
-  return rows.empty() ? "" : "<table class=\"cases\"><tr><th>verdict<th>case<th>figures<th>time\n" + rows + "</table>";
-}
+// Rows of cases, as long as the page has room for them.
+class Rows {
+ public:
+  Rows(const ReportRun& run, const std::string& page) : run_(run), page_(page) {}
+  void add(const Named& one) {
+    if (page_.size() + text_.size() < kMaxPageBytes + kRowBytes) {
+      text_ += case_row(*one.report, one.name, run_.strict);
+    } else {
+      ++hidden_;
+    }
+  }
+  std::string table() const {
+    std::string out =
+        text_.empty() ? "" : "<table class=\"cases\"><tr><th>verdict<th>case<th>figures<th>time\n" + text_ + "</table>";
+    if (hidden_ > 0) out += fmt::format("<p class=\"note\">The page is full: {} more, see report.json.</p>", hidden_);
+    return out;
+  }
+
+ private:
+  const ReportRun& run_;
+  const std::string& page_;
+  std::string text_;
+  size_t hidden_ = 0;
+};
 
 }  // namespace
 
@@ -135,7 +158,7 @@ std::string html_page(const ReportRun& run) {
   size_t at = 0;
   if (sums.failed > 0) {
     out += fmt::format("<h2>Failures</h2>{}", index_of_failures(order, sums.failed, run.strict));
-    for (; at < sums.failed; ++at) {
+    for (; at < sums.failed && out.size() < kMaxPageBytes + kHeadBytes; ++at) {
       out += case_article(*order[at].report, {.run = &run,
                                               .id = fmt::format("c{}", at),
                                               .name = order[at].name,
@@ -143,9 +166,12 @@ std::string html_page(const ReportRun& run) {
                                               .curves = at < kPlottedCases}) +
              "\n";
     }
+    Rows further(run, out);
+    for (; at < sums.failed; ++at) further.add(order[at]);
+    out += further.table();
   }
   std::string unfolding;
-  std::string rows;
+  Rows rows(run, out);
   const size_t first_passing = at;
   for (; at < sums.failed + sums.passed; ++at) {
     const ReportCase& report = *order[at].report;
@@ -160,13 +186,13 @@ std::string html_page(const ReportRun& run) {
                                             .evidence = true,
                                             .curves = at - first_passing < kPlottedCases}));
     } else {
-      rows += case_row(report, order[at].name, run.strict);
+      rows.add(order[at]);
     }
   }
-  if (sums.passed > 0) out += "<h2>Passing</h2>" + unfolding + table(rows);
-  rows.clear();
-  for (; at < order.size(); ++at) rows += case_row(*order[at].report, order[at].name, run.strict);
-  if (sums.skipped > 0) out += "<h2>Skipped</h2>" + table(rows);
+  if (sums.passed > 0) out += "<h2>Passing</h2>" + unfolding + rows.table();
+  Rows skipped(run, out);
+  for (; at < order.size(); ++at) skipped.add(order[at]);
+  if (sums.skipped > 0) out += "<h2>Skipped</h2>" + skipped.table();
   out += history_html(run);
   return out +
          "</main><footer>Made by assay from results.jsonl; <code>assay report</code> makes it "

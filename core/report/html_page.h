@@ -9,8 +9,9 @@
 namespace assay::report {
 
 // The whole page. Reads the results and golden files of drawn cases for their plots, if they are there. What does not
-// pass comes first and in full until the page holds kMaxPageBytes; what passes is a row, EQUIVALENT and declared cases
-// unfold.
+// pass comes first: in full until the page holds kMaxPageBytes, then without evidence, then as rows; what passes is a
+// row, EQUIVALENT and declared cases unfold. Never beyond 20 MB: at last cases are counted only, and one text shows
+// 8,000 code points at most.
 std::string html_page(const ReportRun& run);
 inline constexpr size_t kMaxPageBytes = 16'000'000;
 

@@ -126,6 +126,22 @@ TEST(HtmlPage, AThousandFailuresStayBelowTwentyMegabytes) {
   EXPECT_THAT(page, HasSubstr("a (1000)"));
 }
 
+TEST(HtmlPage, HugeTextsAndManyCasesStayBelowTwentyMegabytes) {
+  ReportRun run;
+  ReportCase bad = sample::one_case("a", Verdict::kDiverged, std::string(1'000'000, '<'));
+  bad.verdict.metrics = {
+      sample::metric("m", Verdict::kDiverged, {12, sample::finding(Verdict::kDiverged, "0", 0, bad.verdict.reason)})};
+  run.cases.assign(60, bad);
+  const std::string page = html_page(run);
+  EXPECT_LT(page.size(), 20'000'000u);
+  EXPECT_THAT(page, HasSubstr("(992000 bytes more)"));
+  run.cases.assign(60'000, sample::one_case("b", Verdict::kCrashed, std::string(300, 'w')));
+  run.cases.resize(120'000, sample::one_case("c", Verdict::kIdentical));
+  const std::string many = html_page(run);
+  EXPECT_LT(many.size(), 20'000'000u);
+  EXPECT_THAT(many, HasSubstr("The page is full: "));
+}
+
 TEST(HtmlEvidence, TheSplitIsToldInPlainWords) {
   Split split{.index = 37,
               .golden = {5, " the", -1.5},

@@ -12,12 +12,7 @@ namespace {
 
 enum class Spaces { kSpelled, kKept, kMarked };
 
-// Code points that show nothing, or change the order of what stands around them.
-bool invisible(char32_t c) {
-  return (c >= 0x7F && c <= 0x9F) || c == 0xAD || c == 0x61C || c == 0x115F || c == 0x180E ||
-         (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF ||
-         (c >= 0xFFF0 && c <= 0xFFFB) || c == 0xFFFE || c == 0xFFFF || (c >= 0xE0000 && c <= 0xE0FFF);
-}
+constexpr size_t kMostCodePoints = 8000;  // of one text: a page must stay one that opens
 
 void append_space(std::string& out, char c, Spaces spaces) {
   if (spaces == Spaces::kKept && c != '\r') {
@@ -29,7 +24,8 @@ void append_space(std::string& out, char c, Spaces spaces) {
   }
 }
 
-std::string escaped(std::string_view text, Spaces spaces) {
+std::string escaped(std::string_view whole, Spaces spaces) {
+  const std::string_view text = text::prefix(whole, kMostCodePoints);
   std::string out;
   out.reserve(text.size() + text.size() / 8);
   for (size_t at = 0; at < text.size();) {
@@ -52,13 +48,14 @@ std::string escaped(std::string_view text, Spaces spaces) {
           out += entity;
         } else if (point.value < 0x20) {
           out += fmt::format("\\x{:02x}", static_cast<uint32_t>(point.value));
-        } else if (invisible(point.value)) {
+        } else if (text::invisible(point.value)) {
           out += fmt::format("\\u{:04x}", static_cast<uint32_t>(point.value));
         } else {
           out += bytes;
         }
     }
   }
+  if (text.size() < whole.size()) out += fmt::format("… ({} bytes more)", whole.size() - text.size());
   return out;
 }
 

@@ -132,7 +132,7 @@ std::string junit_xml(const ReportRun& run) {
   facts.add("command", run.command);
   facts.add("results", run.folder);
   facts.add("assay", run.version);
-  if (!run.finished) facts.add("incomplete", "the runner was killed before the run ended");
+  if (!run.finished) facts.add("incomplete", incomplete_text(run));
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"assay\" tests=\"{}\" "
       "failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.6f}\"{}>\n{}{}</testsuite>\n</testsuites>\n",

@@ -63,6 +63,11 @@ std::vector<std::string> unique_names(const std::vector<ReportCase>& cases) {
   return names;
 }
 
+std::string incomplete_text(const ReportRun& run) {
+  if (run.finished) return {};
+  return run.running ? "the run is still going on" : "the runner was killed before the run ended";
+}
+
 std::string utc_text(double seconds) {
   if (!(seconds > 0 && seconds < 1e11)) return "";
   const auto whole = static_cast<std::time_t>(seconds);

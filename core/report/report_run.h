@@ -69,6 +69,10 @@ std::vector<const ReportCase*> by_severity(const std::vector<ReportCase>& cases,
 // The names of the cases, made unique: a second "a/b" becomes "a/b (2)".
 std::vector<std::string> unique_names(const std::vector<ReportCase>& cases);
 
+// Why cases may be missing: "the run is still going on", "the runner was killed before the run ended"; "" when it
+// ended.
+std::string incomplete_text(const ReportRun& run);
+
 // "2026-11-29 19:22:41 UTC"; "" for 0.
 std::string utc_text(double seconds);
 

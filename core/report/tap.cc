@@ -47,7 +47,7 @@ std::string tap_text(const ReportRun& run) {
       fmt::format("TAP version 14\n1..{}{}\n", run.cases.size(), run.cases.empty() ? " # SKIP no case ran" : "");
   const std::vector<std::string> names = unique_names(run.cases);
   for (size_t i = 0; i < run.cases.size(); ++i) out += point(run.cases[i], i + 1, names[i], run.strict);
-  if (!run.finished) out += "Bail out! the runner was killed before the run ended\n";
+  if (!run.finished) out += "Bail out! " + incomplete_text(run) + "\n";
   return out;
 }
 
