@@ -69,10 +69,7 @@ int report_command(const Words& words) {
   record->strict = record->strict || values.count("strict") != 0;
   report::ReportRun run = report_run(*record);
   if (format_name == "html") {
-    if (!history.empty() && !std::filesystem::is_directory(history, code)) {
-      return fail(
-          not_found("--history " + history + ": no such folder; expected one that holds output folders of runs"));
-    }
+    if (Status status = check_history(history); !status.ok()) return fail(status);
     const std::filesystem::path parent =
         folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path();
     add_history(history.empty() ? parent.string() : history, &run);

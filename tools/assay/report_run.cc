@@ -147,6 +147,12 @@ report::ReportRun report_run(const run::RunRecord& record) {
   return made;
 }
 
+Status check_history(const std::string& directory) {
+  std::error_code code;
+  if (directory.empty() || std::filesystem::is_directory(directory, code)) return {};
+  return not_found("--history " + directory + ": no such folder; expected one that holds output folders of runs");
+}
+
 void add_history(const std::string& directory, report::ReportRun* run) {
   uint64_t bytes = 0;
   for (const Journal& journal : earlier_journals(directory, *run)) {

@@ -20,6 +20,9 @@ report::ReportRun report_run(const run::RunRecord& record);
 // The command as a shell reads it back.
 std::string command_line(const std::vector<std::string>& words);
 
+// kNotFound where --history names no folder; an empty word is fine.
+Status check_history(const std::string& directory);
+
 // Adds the runs of the folders in `directory` that began before `run`, at most kMaxHistoryRuns and kMaxHistoryBytes of
 // journals, newest first. Folders without a journal are no runs; journals that cannot be read become a note each.
 void add_history(const std::string& directory, report::ReportRun* run);

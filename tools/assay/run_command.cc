@@ -4,6 +4,7 @@
 
 #include "core/run/run.h"
 #include "tools/assay/command.h"
+#include "tools/assay/report_run.h"
 #include "tools/assay/run_options.h"
 #include "tools/assay/run_reporter.h"
 
@@ -37,6 +38,7 @@ int run_command(const Words& words) {
                         .github = environment()["GITHUB_STEP_SUMMARY"],
                         .history = values["history"].as<std::string>()};
   if (values.count("github-summary") != 0) targets.github = values["github-summary"].as<std::string>();
+  if (Status status = check_history(targets.history); !status.ok()) return fail(status);
   run::RunRecord about;
   about.command = command;
   about.environment = options->environment_name;
@@ -49,10 +51,14 @@ int run_command(const Words& words) {
                         .quiet = values.count("quiet") != 0},
                        targets, about);
   const auto summary = run::run(*options, reporter);
-  if (!summary) return fail(summary.status());
+  const bool failed = exit_code(reporter.verdicts(), options->strict) == kExitFailed;  // outranks infrastructure
+  if (!summary) {
+    const int code = fail(summary.status());
+    return failed ? kExitFailed : code;
+  }
   if (!reporter.status().ok()) {
     std::cerr << "assay: " << reporter.status().message() << "\n";
-    return kExitInfra;
+    return failed ? kExitFailed : kExitInfra;
   }
   return exit_code(summary->verdicts(), options->strict);
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <ctime>
@@ -34,9 +35,10 @@ std::string default_output() {
 }
 
 Status check_names(const run::RunOptions& options) {
+  if (options.environment_name.empty()) return invalid("--environment '': expected a plain name like dev");
   for (const auto& [option, word] :
        {std::pair("--environment", &options.environment_name), std::pair("--platform", &options.platform)}) {
-    if (word->find('/') != std::string::npos) {
+    if (word->find('/') != std::string::npos || word->starts_with('.')) {
       return invalid(std::string(option) + " '" + *word + "': expected a plain name like dev or cpu_x86_64");
     }
   }
@@ -47,6 +49,21 @@ Status check_names(const run::RunOptions& options) {
     }
   }
   return {};
+}
+
+// Results to replay that nobody replays would be passed over in silence.
+Status check_recorded(const run::RunOptions& options) {
+  if (options.recorded.empty()) return {};
+  std::error_code code;
+  if (!std::filesystem::exists(options.recorded, code)) {
+    return not_found("--recorded " + options.recorded.string() + ": no such folder or file");
+  }
+  const bool replays =
+      options.engine == "replay" ||
+      (options.engine.empty() && std::any_of(options.cases.begin(), options.cases.end(),
+                                             [](const TestCase& test) { return test.assay.engine == "replay"; }));
+  if (replays) return {};
+  return invalid("--recorded " + options.recorded.string() + ": no case runs on engine replay; add --engine replay");
 }
 
 }  // namespace
@@ -90,6 +107,7 @@ Result<run::RunOptions> make_run_options(const po::variables_map& values, const 
   options.backend_options = values["backend-options"].as<std::string>();
   options.recorded = values["recorded"].as<std::string>();
   if (Status status = check_names(options); !status.ok()) return status;
+  if (Status status = check_recorded(options); !status.ok()) return status;
   options.filter = values["filter"].as<std::string>();
   options.jobs = values["jobs"].as<int>();
   if (options.jobs < 1) return invalid("--jobs " + std::to_string(options.jobs) + ": expected 1 or more");

@@ -32,6 +32,12 @@ void RunReporter::keep(const Status& status) {
   if (status_.ok()) status_ = status;
 }
 
+std::vector<Verdict> RunReporter::verdicts() const {
+  std::vector<Verdict> list;
+  for (const report::ReportCase& one : so_far_.cases) list.push_back(one.verdict.verdict);
+  return list;
+}
+
 void RunReporter::run_started(const run::RunInfo& info) {
   about_.info = info;
   about_.started = seconds_since_1970();

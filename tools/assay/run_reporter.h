@@ -39,6 +39,9 @@ class RunReporter : public run::RunObserver {
   // The first report file that could not be written.
   const Status& status() const { return status_; }
 
+  // Of the cases that are finished.
+  std::vector<Verdict> verdicts() const;
+
  private:
   void refresh_junit(bool failure);
   void keep(const Status& status);
