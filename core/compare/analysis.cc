@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "assay/sdk.hpp"
+#include "core/compare/checks.h"
 #include "core/compare/divergence.h"
 #include "core/compare/logit_dtype.h"
+#include "core/compare/own_run.h"
 #include "core/compare/reanchoring.h"
 #include "core/compare/settle.h"
 #include "core/compare/tolerance.h"
@@ -17,6 +19,8 @@
 
 namespace assay::compare {
 namespace {
+
+constexpr int kUnknown = 24;  // bits of mantissa where the run's dtype is not known: the strictest
 
 // Tokens decide where both sides have them; else texts, as far as both reach.
 bool parts(const assay_record& golden, const assay_record& result) {
@@ -52,6 +56,14 @@ std::optional<double> largest_logit(const RerunResult& rerun) {
 
 void learn_dtypes(const JudgeInput& input, const GoldenMeta& meta, Analysis& analysis) {
   if (meta.provenance) analysis.golden_mantissa = mantissa_bits(meta.provenance->dtype);
+  if (analysis.golden_mantissa && off_grid(*input.golden, *analysis.golden_mantissa)) {
+    analysis.golden_mantissa.reset();
+    analysis.note = fmt::format(
+        "the golden's provenance says that its logits are {}, but its top-n logprobs do not lie on that grid: its "
+        "dtype "
+        "is told by its numbers",
+        meta.provenance->dtype);
+  }
   if (!analysis.golden_mantissa) {
     analysis.golden_mantissa = infer_mantissa(*input.golden, analysis.rerun ? &*analysis.rerun : nullptr);
   }
@@ -59,6 +71,38 @@ void learn_dtypes(const JudgeInput& input, const GoldenMeta& meta, Analysis& ana
     analysis.run_mantissa = input.rerun->logits_mantissa();
   } else if (input.provenance != nullptr) {
     analysis.run_mantissa = mantissa_bits(input.provenance->dtype);
+  }
+}
+
+// Requests that ties seem to explain: is the judged run what the engine does, behind the split too?
+void check_own_tokens(const JudgeInput& input, const std::vector<PartedRequest>& parted, Analysis& analysis) {
+  std::vector<PartedRequest> explained;
+  for (const PartedRequest& request : parted) {
+    const Reanchoring& found = analysis.parted.at(request.id);
+    if (found.explains() || found.drifts()) explained.push_back(request);
+  }
+  if (explained.empty()) return;
+  for (const PartedRequest& request : explained) {
+    const RequestRecord& golden = *input.golden->find(request.id);
+    if (!golden.tokens || escapes_newlines(*input.golden)) continue;
+    analysis.parted.at(request.id).text_contradiction =
+        text_contradiction("golden", golden.text, *analysis.rerun->find(request.id));
+  }
+  Result<RerunResult> own = input.rerun->run_own({.golden = input.golden, .actual = input.actual, .parted = explained});
+  if (!own.ok() && own.status().code() == StatusCode::kUnsupported) return;
+  if (own.ok()) analysis.own = *std::move(own);
+  for (const PartedRequest& request : explained) {
+    const RerunRequest* again = analysis.own ? analysis.own->find(request.id) : nullptr;
+    std::string& contradiction = analysis.parted.at(request.id).contradiction;
+    if (again == nullptr) {
+      contradiction = "the judged run's own tokens could not be fed back: " +
+                      (analysis.own ? "the engine did not answer" : own.status().message());
+    } else {
+      std::string& of_text = analysis.parted.at(request.id).text_contradiction;
+      if (of_text.empty()) of_text = text_contradiction("result", input.actual->find(request.id)->text, *again);
+      contradiction =
+          own_contradiction(*input.actual->find(request.id), *again, analysis.run_mantissa.value_or(kUnknown));
+    }
   }
 }
 
@@ -162,6 +206,7 @@ Analysis analyse(const JudgeInput& input, const GoldenMeta& meta, Pairs& pairs) 
                                                   .method = analysis.rerun->method,
                                                   .tolerance = analysis.tolerance}));
   }
+  if (analysis.rerun) check_own_tokens(input, parted, analysis);
   return analysis;
 }
 

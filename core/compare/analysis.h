@@ -18,9 +18,11 @@ struct Analysis {
   std::map<std::string, Reanchoring, std::less<>> parted;  // requests that part, whether or not re-anchored
   bool attempted = false;                                  // there was an engine to run again, and a reason to
   std::optional<RerunResult> rerun;
+  std::optional<RerunResult> own;  // on the judged run's tokens, where near-ties or routing ties may explain a request
   std::optional<int> golden_mantissa;  // bits of mantissa of the logits, as far as known
   std::optional<int> run_mantissa;
   TieRule rule;
+  std::string note;                     // what the golden says of its dtype and is not so; empty: nothing
   double tolerance = 0;                 // of logprobs, nats: as the comparator takes it
   std::optional<double> largest_logit;  // magnitude, of the rerun's golden tokens
 
@@ -33,7 +35,8 @@ struct Analysis {
   std::string summary() const;
 };
 
-// Calls input.rerun at most once. `pairs`: of input.golden and input.actual, with the texts that are judged.
+// Calls each rerun of input.rerun at most once. `pairs`: of input.golden and input.actual, with the texts that are
+// judged.
 Analysis analyse(const JudgeInput& input, const GoldenMeta& meta, Pairs& pairs);
 
 }  // namespace assay::compare

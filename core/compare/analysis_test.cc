@@ -68,6 +68,23 @@ class FakeRerun : public Rerun {
     return result;
   }
 
+  Result<RerunResult> run_own(const RerunInput& input) override {
+    if (own.positions.empty()) return unsupported("not asked for by the test");
+    own.id = input.parted.at(0).id;
+    own.golden_tokens = *input.actual->find(own.id)->tokens;
+    RerunResult result;
+    result.method = "forced";
+    result.requests.push_back(own);
+    return result;
+  }
+
+  // Fed the judged run's tokens, the engine prefers these.
+  FakeRerun& takes(const std::vector<int32_t>& tokens) {
+    for (const int32_t token : tokens) own.positions.push_back({{{"t", -0.5, token}}, -0.5, 1.5, 0});
+    return *this;
+  }
+
+  RerunRequest own;
   int calls = 0;
   uint64_t further = 0;
   std::vector<double> logprobs = {-1.0, -0.5, -0.5, -0.75, -0.5};
@@ -104,6 +121,33 @@ TEST(Analysis, ANearTieIsEquivalentAndNumbersAreJudgedOverTheWholeGolden) {
   EXPECT_EQ(verdict.evidence[0].split->result.text, "x");
   EXPECT_EQ(verdict.evidence[0].tokens[3].delta, 0) << "from the rerun, behind the split";
   EXPECT_EQ(rerun.calls, 1);
+}
+
+TEST(Analysis, ATieDoesNotExcuseWhatTheJudgedRunDidBehindIt) {
+  FakeRerun rerun({5, 6, 7, 8});
+  rerun.prefers(2, 9, 0.0078125).takes({5, 6, 9, 4});
+  const std::vector<std::string> metrics = {"generated_tokens", "generated_text"};
+  EXPECT_EQ(judge(metrics, kGolden, kParted, &rerun).verdict, Verdict::kEquivalent);
+
+  FakeRerun another({5, 6, 7, 8});
+  another.prefers(2, 9, 0.0078125).takes({5, 6, 9, 3});
+  const CaseVerdict verdict = judge(metrics, kGolden, kParted, &another);
+  EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
+  EXPECT_THAT(verdict.reason,
+              HasSubstr("took 4 at its generated token 3, but after the same tokens the engine takes 3"));
+
+  FakeRerun early({5, 6, 7, 8});
+  early.prefers(2, 9, 0.0078125).takes({5, 6, 9, 4}).own.further = 20;
+  EXPECT_EQ(judge(metrics, kGolden, kParted, &early).verdict, Verdict::kDiverged);
+}
+
+TEST(Analysis, ATieDoesNotExcuseATextThatItsTokensDoNotGive) {
+  FakeRerun rerun({5, 6, 7, 8});
+  rerun.prefers(2, 9, 0.0078125).takes({5, 6, 9, 4}).own.record.emplace().text = "abx";
+  const CaseVerdict verdict = judge({"generated_tokens", "generated_text"}, kGolden, kParted, &rerun);
+  EXPECT_EQ(verdict.metrics[0].verdict, Verdict::kEquivalent) << "METRICS alone judge";
+  EXPECT_EQ(verdict.metrics[1].verdict, Verdict::kDiverged);
+  EXPECT_THAT(verdict.reason, HasSubstr("the same tokens give another text"));
 }
 
 TEST(Analysis, NumbersBeyondToleranceOnTheGoldensTokensAreDrift) {

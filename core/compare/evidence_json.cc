@@ -64,6 +64,8 @@ void visit_members(Self& s, Visit&& visit) {
   visit("true_splits", s.true_splits);
   visit("lone", s.lone);
   visit("reproduced", s.reproduced);
+  visit("contradiction", s.contradiction);
+  visit("text_contradiction", s.text_contradiction);
   visit("tie_limit_ulps", s.tie_limit_ulps);
   visit("tie_limit_nats", s.tie_limit_nats);
   visit("splits", s.splits);

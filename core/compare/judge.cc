@@ -187,6 +187,10 @@ CaseVerdict judge_case(const JudgeInput& input) {
   Analysis analysis;
   if (result.verdict != Verdict::kInvalid) {
     analysis = analyse(input, *meta, pairs);
+    if (!analysis.note.empty()) {
+      if (result.metrics.empty()) result.metrics.push_back({std::string(kRequestsMetric), Verdict::kIdentical, {}});
+      result.metrics.front().findings.push_back(note(analysis.note));
+    }
     judge_metrics(input, *meta, analysis, pairs, result);
   }
   if (!passes(result.verdict) && meta.ok() && meta->provenance && input.provenance != nullptr) {
@@ -195,6 +199,7 @@ CaseVerdict judge_case(const JudgeInput& input) {
   result.evidence = evidence_of_case(golden, actual, analysis, result);
   result.reason = reason_of(result);
   const bool told = result.reason.find("; re-anchored over ") != std::string::npos;  // by the finding it is made of
+  if (!analysis.note.empty()) result.reason += "; " + analysis.note;
   if (const std::string rerun = analysis.summary(); !rerun.empty() && !told) result.reason += "; " + rerun;
   return result;
 }

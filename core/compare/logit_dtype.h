@@ -20,4 +20,8 @@ namespace assay::compare {
 //    values off the grid mean fp32 only where golden and rerun are otherwise close.
 std::optional<int> infer_mantissa(const ResultSet& golden, const RerunResult* rerun);
 
+// Whether the golden's top-n lists show that its logits are not of this many bits: most differences within a list are
+// off the grid that logits of 2^-4 and more lie on. False where there are too few lists to tell.
+bool off_grid(const ResultSet& golden, int mantissa);
+
 }  // namespace assay::compare

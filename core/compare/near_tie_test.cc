@@ -94,6 +94,14 @@ TEST(LogitDtype, ListsAloneTellItAndLogprobsAloneDoNot) {
   EXPECT_EQ(infer_mantissa(make(8, 0, false).golden, nullptr), std::nullopt);
 }
 
+TEST(LogitDtype, ListsOffTheGridContradictACoarseDtype) {
+  EXPECT_TRUE(off_grid(make(24, 0, true).golden, 8));
+  EXPECT_FALSE(off_grid(make(24, 0, true).golden, 24));
+  EXPECT_FALSE(off_grid(make(8, 0, true).golden, 8));
+  EXPECT_FALSE(off_grid(make(11, 0, true).golden, 11));
+  EXPECT_FALSE(off_grid(make(24, 0, false).golden, 8)) << "no lists, nothing to tell";
+}
+
 TEST(LogitDtype, AnEngineFarFromTheGoldenTellsNothing) {
   const Made made = make(8, 1.0, false);
   EXPECT_EQ(infer_mantissa(made.golden, &made.rerun), std::nullopt);

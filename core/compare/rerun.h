@@ -23,8 +23,8 @@ struct RerunPosition {
 
 struct RerunRequest {
   std::string id;
-  std::string not_done;                  // why this request could not be re-anchored, one line; empty: it was
-  std::vector<int32_t> golden_tokens;    // (G) the golden's, or the ids of the golden's text
+  std::string not_done;                // why this request could not be re-anchored, one line; empty: it was
+  std::vector<int32_t> golden_tokens;  // (G) fed back: the golden's, or the ids of its text; run_own: the judged run's
   std::vector<RerunPosition> positions;  // (<= G) the first positions; fewer: the rest was not looked at
   uint64_t further = 0;                  // tokens that the engine went on with after the golden's last one
   // Results on the golden tokens (tokens == golden_tokens), top-n lists as long as the judged run's; nullopt: not
@@ -66,6 +66,12 @@ class Rerun {
   // Runs all requests of the case on a fresh engine of the same options, in the same order and batches, so that a bug
   // that depends on state happens again. Called at most once a case. Fails where nothing can be rerun, with the reason.
   virtual Result<RerunResult> run(const RerunInput& input) = 0;
+
+  // The same with the judged run's own tokens fed back, which shows whether the engine takes them: behind a split the
+  // golden says nothing about the judged run any more. Called at most once, after run(). kUnsupported: cannot be done.
+  virtual Result<RerunResult> run_own(const RerunInput&) {
+    return unsupported("this engine cannot be fed the judged run's own tokens");
+  }
 };
 
 }  // namespace assay::compare

@@ -42,6 +42,7 @@ std::string verdict_of_rerun(const Reanchoring& found, const TieRule& rule) {
   if (!rule.arithmetic.empty()) line += "; " + rule.arithmetic;
   if (found.lone) line += "; all tokens behind it agree: this token of the golden alone differs";
   if (!found.not_done.empty()) line += "; " + found.not_done;
+  if (!found.contradiction.empty()) line += "; " + found.contradiction;
   if (!found.reproduced) line += "; not reproduced: depends on state or schedule";
   const Split* shown = worst_split(found);
   if (shown == nullptr) return line;
@@ -101,9 +102,12 @@ void settle(MetricVerdict& metric, const Analysis& analysis, const ReanchoredPai
         finding.message = "re-anchored: " + finding.message;
       } else if (finding.verdict == Verdict::kDiverged) {
         const bool exact = of_text && (known_completion || metric.metric == "known_completion");
-        if (found->explains() && (of_tokens || of_text) && !exact) finding.verdict = Verdict::kEquivalent;
-        if (found->drifts() && !exact) finding.verdict = Verdict::kDrift;
+        const bool other_text = of_text && !found->text_contradiction.empty();
+        if (found->explains() && (of_tokens || of_text) && !exact && !other_text)
+          finding.verdict = Verdict::kEquivalent;
+        if (found->drifts() && !exact && !other_text) finding.verdict = Verdict::kDrift;
         finding.message += verdict_of_rerun(*found, analysis.rule);
+        if (other_text) finding.message += "; " + found->text_contradiction;
         if (exact && found->explains()) finding.message += "; a known completion must be exact";
       }
     }

@@ -125,6 +125,7 @@ struct Again {
   uint64_t routing_ties = 0;
   uint64_t true_splits = 0;
   bool all_explained = true;
+  std::string contradiction;                     // the first one, with its request
   const RequestEvidence* first_split = nullptr;  // of the first request with a true split
 };
 
@@ -143,7 +144,11 @@ Again again_of(const CaseVerdict& verdict) {
     sum.near_ties += one.near_ties;
     sum.routing_ties += one.routing_ties;
     sum.true_splits += one.true_splits;
-    sum.all_explained = sum.all_explained && one.explains();
+    const std::string& against = one.contradiction.empty() ? one.text_contradiction : one.contradiction;
+    if (sum.contradiction.empty() && !against.empty()) {
+      sum.contradiction = fmt::format("request {}: {}", evidence.request, against);
+    }
+    sum.all_explained = sum.all_explained && one.explains() && against.empty();
     if (one.true_splits > 0 && sum.first_split == nullptr) sum.first_split = &evidence;
   }
   return sum;
@@ -208,6 +213,13 @@ void diagnose_reanchoring(const CaseVerdict& verdict, Diagnoses& found) {
     return;
   }
   if (!found.empty()) return;  // something that was seen directly says more
+  if (!again.contradiction.empty()) {
+    found.push_back({"output changed on its way out",
+                     fmt::format("{}. The tie is real, but it does not explain what the judged run put out: look at "
+                                 "sampling, stop conditions, detokenizing and how the output was collected",
+                                 again.contradiction)});
+    return;
+  }
   if (again.true_splits == 0 && again.reproduced < again.requests) {
     found.push_back(
         {"a run that does not repeat itself",

@@ -286,7 +286,10 @@ std::string reanchoring_text(const Reanchoring& again) {
   std::string line = fmt::format("After each golden token was fed back, {} of {} positions agree, {}, {}{}: ", agreeing,
                                  again.positions, plural(again.near_ties, "near-tie"), routing,
                                  plural(again.true_splits, "true split"));
-  if (again.explains()) {
+  if (!again.contradiction.empty() || !again.text_contradiction.empty()) {
+    line += "rounding does not explain the judged run: " +
+            (again.contradiction.empty() ? again.text_contradiction : again.contradiction) + ".";
+  } else if (again.explains()) {
     line += "rounding explains this.";
   } else if (again.true_splits > 0) {
     line += "rounding does not explain this.";

@@ -129,6 +129,16 @@ Result<RerunResult> EngineRerun::run(const RerunInput& input) {
   return result;
 }
 
+Result<RerunResult> EngineRerun::run_own(const RerunInput& input) {
+  if (!input_.engine->can(ASSAY_CAP_FORCED_TOKENS))
+    return unsupported("engine " + input_.engine->name + " cannot force tokens");
+  Tokens own;
+  for (const RequestRecord& record : input.actual->requests) {
+    if (record.tokens) own[record.id] = *record.tokens;
+  }
+  return forced(input, own);
+}
+
 Result<RerunResult> EngineRerun::forced(const RerunInput& input, const Tokens& golden) {
   RerunResult rerun;
   rerun.method = "forced";

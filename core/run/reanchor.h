@@ -25,9 +25,10 @@ class EngineRerun final : public compare::Rerun {
 
   int logits_mantissa() const override { return logits_mantissa_; }
   Result<compare::RerunResult> run(const compare::RerunInput& input) override;
+  Result<compare::RerunResult> run_own(const compare::RerunInput& input) override;
 
  private:
-  using Tokens = std::map<std::string, std::vector<int32_t>, std::less<>>;  // request id -> golden tokens
+  using Tokens = std::map<std::string, std::vector<int32_t>, std::less<>>;  // request id -> tokens fed back
 
   Result<compare::RerunResult> forced(const compare::RerunInput& input, const Tokens& golden);
   Result<compare::RerunResult> continued(const compare::RerunInput& input, const Tokens& golden);

@@ -150,6 +150,20 @@ TEST_F(Reanchor, ForcedTokensShowWhatTheEnginePrefersAtEachPosition) {
   EXPECT_EQ(request.further, 0U);
 }
 
+TEST_F(Reanchor, TheJudgedRunsOwnTokensAreFedBackWhereTokensCanBeForced) {
+  golden_ = *read_results_text(kGolden, "golden");
+  const ResultSet actual = *read_results_text(R"({"0": {"generated_tokens": [98, 99, 120, 121]}, "1": {}})", "actual");
+  EngineRerun again(input_, order_, 24, 0);
+  const Result<RerunResult> result = again.run_own({.golden = &golden_, .actual = &actual, .parted = {{"0", ""}}});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const compare::RerunRequest& request = *result->find("0");
+  EXPECT_THAT(preferred(request), ElementsAre('b', 'c', 'x', 'y'));
+  EXPECT_EQ(request.further, 0U) << "after y comes z, the end";
+  plugin_.capabilities = kCanAll & ~uint64_t{ASSAY_CAP_FORCED_TOKENS};
+  EXPECT_EQ(again.run_own({.golden = &golden_, .actual = &actual, .parted = {{"0", ""}}}).status().code(),
+            StatusCode::kUnsupported);
+}
+
 TEST_F(Reanchor, WithoutForcedTokensNewPromptsSayTheSame) {
   const Result<RerunResult> forced = rerun(kGolden, {{"0", ""}});
   plugin_.capabilities = kCanAll & ~uint64_t{ASSAY_CAP_FORCED_TOKENS};
