@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace assay {
 namespace {
@@ -58,6 +61,34 @@ Json json_of(const NoiseModel& noise) {
           {"metrics", metrics}};
 }
 
+// Beyond this, noise excuses everything: nothing could be told from anything.
+double most_noise(const std::string& metric) {
+  constexpr double kNats = 2;     // a tie of experts that fell otherwise was seen to move a logprob by 0.8
+  constexpr double kScore = 0.5;  // router scores are below 1
+  if (metric.find("logprobs") != std::string::npos) return kNats;
+  return metric == "routing_indices" ? kScore : std::numeric_limits<double>::infinity();
+}
+
+// What a measurement cannot be, or cannot judge with, one line; empty: nothing.
+std::string useless_noise(const NoiseModel& noise) {
+  constexpr double kRelative = 10;  // of repeats on a busy machine
+  for (const auto& [metric, of] : noise.metrics) {
+    const double most = most_noise(metric);
+    for (const auto& [name, value, limit] :
+         {std::tuple("max", of.max, most), {"p99", of.p99, most}, {"relative", of.relative, kRelative}}) {
+      if (!std::isfinite(value) || value < 0) {
+        return fmt::format("noise of {}: {} is {}, expected a finite number >= 0", metric, name, value);
+      }
+      if (value <= limit) continue;
+      return fmt::format(
+          "noise of {}: {} is {}, more than {}: nothing could be told from anything; measure again with 'assay "
+          "calibrate'",
+          metric, name, value, limit);
+    }
+  }
+  return "";
+}
+
 NoiseModel noise_in(const Json& json) {
   NoiseModel noise;
   noise.repeats = json.value("repeats", noise.repeats);
@@ -101,13 +132,16 @@ Result<T> parsed(std::string_view text, const char* what, Read&& read) {
 
 Result<GoldenMeta> parse_golden_meta(std::string_view text) {
   if (text.empty()) return GoldenMeta();
-  return parsed<GoldenMeta>(text, "object \"assay\" of the golden", [](const Json& json) {
+  return parsed<GoldenMeta>(text, "object \"assay\" of the golden", [](const Json& json) -> Result<GoldenMeta> {
     GoldenMeta meta;
     for (const auto& [name, value] : json.items()) {
       if (name == "provenance") {
         meta.provenance = provenance_in(value);
       } else if (name == "noise") {
         meta.noise = noise_in(value);
+        if (const std::string wrong = useless_noise(*meta.noise); !wrong.empty()) {
+          return invalid("object \"assay\" of the golden: " + wrong);
+        }
       } else if (name == "accepted") {
         for (const Json& entry : value) meta.accepted.push_back(acceptance_in(entry));
       } else {

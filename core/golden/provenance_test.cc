@@ -42,6 +42,20 @@ TEST(GoldenMeta, AMemberOfTheWrongTypeIsInvalid) {
   }
 }
 
+TEST(GoldenMeta, NoiseThatNoMeasurementGivesIsInvalid) {
+  const auto line = [](const std::string& metric, const std::string& noise) {
+    const auto read = parse_golden_meta(R"({"noise": {"metrics": {")" + metric + R"(": )" + noise + "}}}");
+    return read.ok() ? std::string() : read.status().message();
+  };
+  EXPECT_EQ(line("logprobs", R"({"max": 0.8, "p99": 0.1})"), "");
+  EXPECT_THAT(line("logprobs", R"({"max": -5})"), HasSubstr("noise of logprobs: max is -5, expected a finite number"));
+  EXPECT_THAT(line("tpot", R"({"relative": -0.1})"), HasSubstr("noise of tpot: relative is -0.1"));
+  EXPECT_THAT(line("logprobs", R"({"max": 1e9})"),
+              HasSubstr("max is 1000000000, more than 2: nothing could be told from anything"));
+  EXPECT_THAT(line("routing_indices", R"({"max": 0.6})"), HasSubstr("more than 0.5"));
+  EXPECT_THAT(line("tpot", R"({"relative": 15})"), HasSubstr("relative is 15, more than 10"));
+}
+
 TEST(Provenance, DifferencesNameWhatBothSidesKnow) {
   const Provenance golden{.run_id = "r1", .engine = "static_legacy", .dtype = "bf16", .device = "NVIDIA H200"};
   const Provenance result{.run_id = "r2", .engine = "static_legacy", .device = "cpu", .driver = "6.1"};

@@ -82,6 +82,13 @@ void judge_measure(const assay_sink& sink, const Measure& measure, const assay_j
   const double worse = measure.higher_is_better ? -change : change;  // relative, > 0: a regression
   const double passing = worse > 0 ? worse : 0;
   const Limit limit = limit_of(measure, options);
+  if (measure.higher_is_better && limit.value >= 1) {
+    return emit(sink, {.kind = ASSAY_FINDING_BROKEN,
+                       .message = fmt::format("{} may fall by {:.0f} % ({}), and no rate falls by 100 %: no regression "
+                                              "could be told; state a tolerance below 1, or measure the noise again on "
+                                              "a quiet machine",
+                                              measure.metric, 100 * limit.value, limit.source)});
+  }
   const bool equal = same_bits(sides.golden.all, sides.result.all);
   const bool beyond = worse > limit.value + kRounding;
   const std::string medians =

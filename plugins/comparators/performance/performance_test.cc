@@ -88,6 +88,16 @@ TEST(Throughput, ARegressionWithinTheNoiseOfTheGoldenPasses) {
   EXPECT_EQ(kind_under(R"({"noise": {"relative": 0.001}})", 91), ASSAY_FINDING_WITHIN);
 }
 
+TEST(Throughput, ALimitThatNoRateCanFallBelowIsInvalid) {
+  EXPECT_EQ(throughput("100", "0.001", 0.9).verdict, Verdict::kDrift);
+  const CaseVerdict verdict = throughput("100", "0.001", 1);
+  EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
+  EXPECT_THAT(verdict.reason, HasSubstr("no regression could be told"));
+  EXPECT_EQ(kind_under(R"({"noise": {"relative": 0.4}})", 1), ASSAY_FINDING_BROKEN);
+  EXPECT_EQ(judge("tpot", R"({"0": {"tpot": [1, 1]}})", R"({"0": {"tpot": [1, 1.5]}})", 1).verdict,
+            Verdict::kEquivalent);
+}
+
 TEST(Throughput, AnImprovementIsReportedAndNeverFails) {
   const CaseVerdict verdict = throughput("[1, 100]", "[1, 250]");
   EXPECT_EQ(verdict.verdict, Verdict::kEquivalent);
