@@ -46,7 +46,7 @@ bool agrees_elsewhere(const RerunRequest& again, const RequestRecord& golden, in
 size_t first_tie(const Routing& routing, double limit) {
   for (size_t token = 0; token < routing.tokens; ++token) {
     for (size_t layer = 0; layer < routing.layers; ++layer) {
-      if (routing.margins[token * routing.layers + layer] <= limit) return token;
+      if (std::fabs(routing.margins[token * routing.layers + layer]) <= limit) return token;
     }
   }
   return routing.tokens;

@@ -57,10 +57,11 @@ class Rows {
     return {record_.routing + (row * record_.moe_layers + layer) * record_.moe_topk, record_.moe_topk};
   }
 
+  // Below 0 the router left a better expert out: that far from a tie, on the other side.
   std::optional<double> margin(size_t row, size_t layer) const {
     if ((record_.has & ASSAY_HAS_ROUTING_MARGINS) == 0) return std::nullopt;
     const double margin = double{record_.routing_margins[row * record_.moe_layers + layer]};
-    return std::isnan(margin) ? std::nullopt : std::optional(margin);
+    return std::isfinite(margin) ? std::optional(std::fabs(margin)) : std::nullopt;
   }
 
  private:

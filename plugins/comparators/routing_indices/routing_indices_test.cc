@@ -107,6 +107,13 @@ TEST(RoutingIndices, ANearTieAtTheBoundaryIsEquivalent) {
 }
 
 TEST(RoutingIndices, OneUnexplainedSetIsEnoughToDiverge) {
+  for (const char* far : {"[[-5], [0]]", "[[-Infinity], [0]]", "[[NaN], [0]]"}) {
+    EXPECT_EQ(judge(routed("[[[0, 1]], [[2, 3]]]"),
+                    routed("[[[0, 9]], [[2, 3]]]", std::string(R"(, "routing_margins": )") + far))
+                  .verdict,
+              Verdict::kDiverged)
+        << far << ": a better expert was left out, or nobody knows";
+  }
   const std::string margins = R"(, "routing_margins": [[0], [0]])";
   const CaseVerdict two = judge(routed("[[[0, 1]], [[2, 3]]]"), routed("[[[0, 9]], [[4, 5]]]", margins));
   EXPECT_EQ(two.verdict, Verdict::kDiverged) << "a margin at the boundary does not explain two exchanged experts";
