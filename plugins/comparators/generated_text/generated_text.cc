@@ -1,6 +1,6 @@
 // Metric generated_text. A known completion judges up to the reference's first blank line; a characteristic text
-// judges the whole common length. Either way the result must reach the reference's first blank line, or its end where
-// it has none: a mere beginning never passes.
+// judges the whole common length. Either way the result must reach the reference's first blank line (a characteristic
+// one's first behind any text), or its end where it has none: a mere beginning never passes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,6 +38,13 @@ void emit_equal(const assay_sink& sink, const assay_pair& pair, std::string_view
                          assay::compare::describe_text_difference(*pair.reference, *pair.candidate)});
 }
 
+// Bytes of a characteristic text that the result must reach: up to its first blank line behind any text. Before the
+// blank line that a text begins with stands nothing, and nothing to reach would let a single character pass.
+size_t must_reach(std::string_view golden) {
+  const size_t first = golden.find_first_not_of(" \t\r\n");
+  return first == std::string_view::npos ? golden.size() : std::min(golden.find("\n\n", first), golden.size());
+}
+
 void judge_pair(const assay_sink& sink, const assay_pair& pair, bool known) {
   if (assay::compare::emit_missing(sink, pair, ASSAY_HAS_TEXT, "generated_text")) return;
   const std::string_view golden = sdk::text(pair.reference->text);
@@ -47,7 +54,7 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, bool known) {
     emit(sink, {.kind = ASSAY_FINDING_BROKEN, .id = pair.id, .message = "generated_text of the " + side + " is empty"});
     return;
   }
-  const size_t required = text::first_blank_line(golden);
+  const size_t required = known ? text::first_blank_line(golden) : must_reach(golden);
   const size_t judged = known ? required : golden.size();
   const size_t equal = text::common_prefix(golden, result);
   if (equal < std::min(judged, result.size())) {

@@ -40,6 +40,13 @@ TEST(GeneratedText, AResultThatGoesOnIsToldSo) {
   EXPECT_THAT(verdict.metrics[0].findings[0].message, HasSubstr("8 code points equal; the result goes on for 7 more"));
 }
 
+TEST(GeneratedText, ABlankLineAtTheBeginningIsNotAllThereIsToReach) {
+  EXPECT_EQ(judge("\n\nFree software", "\n").verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge("\n\nFree software\n\nFor all", "\n\nFree soft").verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge("\n\nFree software\n\nFor all", "\n\nFree software").verdict, Verdict::kIdentical);
+  EXPECT_EQ(judge("\n\n", "\n").verdict, Verdict::kInvalid);
+}
+
 TEST(GeneratedText, AResultMayEndAfterTheFirstBlankLineOfTheGolden) {
   const CaseVerdict verdict = judge("One.\n\nTwo three.", "One.\n\nTwo");
   EXPECT_EQ(verdict.verdict, Verdict::kIdentical);
