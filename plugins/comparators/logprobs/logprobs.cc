@@ -51,12 +51,16 @@ struct Statistics {
     return *place;
   }
 
-  std::string line(const Tolerance& tolerance) {
+  // Without the tolerance that would pass: where tokens part, none would.
+  std::string numbers(const Tolerance& tolerance) {
     return fmt::format(
-        "max |Δ| {:.3g} at request {} index {}, mean {:.3g}, p99 {:.3g}, {} of {} over tolerance {:g} ({}), smallest "
-        "passing tolerance {}",
-        max, max_id, max_index, count > 0 ? sum / static_cast<double>(count) : 0.0, p99(), over, count, tolerance.value,
-        tolerance.source, max);
+        "max |Δ| {:.3g} at request {} index {}, mean {:.3g}, p99 {:.3g}, {} of {} over tolerance {:g} ({})", max,
+        max_id, max_index, count > 0 ? sum / static_cast<double>(count) : 0.0, p99(), over, count, tolerance.value,
+        tolerance.source);
+  }
+
+  std::string line(const Tolerance& tolerance) {
+    return numbers(tolerance) + fmt::format(", smallest passing tolerance {}", max);
   }
 
   assay_finding_kind kind() const {
@@ -170,11 +174,10 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance&
               .compared = statistics->over > 0 ? 0 : statistics->count,
               .differing = 1,
               .max_abs_difference = statistics->max,
-              .smallest_passing_tolerance = statistics->max,
               .message = fmt::format(
                   "tokens part at generated token {}: only the {} logprobs before it are compared, "
                   "later ones belong to other texts; {}; {}",
-                  *shared->divergent_token, shared->values, statistics->line(tolerance),
+                  *shared->divergent_token, shared->values, statistics->numbers(tolerance),
                   assay::compare::describe_tokens(*pair.reference, *pair.candidate, *shared->divergent_token))});
 }
 

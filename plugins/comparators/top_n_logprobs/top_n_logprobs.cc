@@ -169,7 +169,7 @@ std::string describe(const Seen& seen, const Tolerance& tolerance) {
     line += fmt::format(", {} missing on one side, first at position {}: {}", seen.missing, seen.first_missing_position,
                         seen.first_missing);
   }
-  return line + fmt::format(", smallest passing tolerance {}", seen.max);
+  return line;
 }
 
 uint32_t kind_of(const Seen& seen) {
@@ -197,7 +197,7 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance&
                 .differing = seen.over + seen.missing,
                 .max_abs_difference = seen.max,
                 .smallest_passing_tolerance = seen.max,
-                .message = describe(seen, tolerance)});
+                .message = describe(seen, tolerance) + fmt::format(", smallest passing tolerance {}", seen.max)});
   }
   if (!split) return;
   emit(sink, {.kind = ASSAY_FINDING_DIFFERS,
@@ -206,7 +206,6 @@ void judge_pair(const assay_sink& sink, const assay_pair& pair, const Tolerance&
               .compared = within ? seen.compared : 0,
               .differing = 1,
               .max_abs_difference = seen.max,
-              .smallest_passing_tolerance = seen.max,
               .message = fmt::format("tokens part at generated token {}: only the lists of the {} positions up to "
                                      "there are compared; {}; {}",
                                      *split, *positions, describe(seen, tolerance),

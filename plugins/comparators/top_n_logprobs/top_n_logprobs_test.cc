@@ -8,6 +8,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string request(const std::string& lists, const std::string& fields = "") {
   return R"({"0": {"generated_top_n_logprobs": )" + lists + fields + "}}";
@@ -109,6 +110,8 @@ TEST(TopNLogprobs, TheLastListComparedIsTheOneWhereTokensPart) {
   ASSERT_EQ(equal.metrics[0].findings.size(), 1U);
   EXPECT_EQ(first(equal).compared, 2U);
   EXPECT_THAT(first(equal).message, HasSubstr("only the lists of the 2 positions up to there are compared"));
+  EXPECT_EQ(first(equal).smallest_passing_tolerance, 0) << "none would pass";
+  EXPECT_THAT(equal.reason, Not(HasSubstr("smallest passing")));
   const CaseVerdict before = judged(R"([{"a": -1}, {"a": -3}, {"a": -1}])");
   ASSERT_EQ(before.metrics[0].findings.size(), 2U);
   EXPECT_EQ(first(before).verdict, Verdict::kDrift);
