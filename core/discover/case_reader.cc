@@ -147,7 +147,7 @@ void read_key(const YamlEntry& entry, TestCase& test_case, SchemaErrors& errors)
 
 }  // namespace
 
-void read_config(std::string text, TestCase& test_case) {
+void read_config(std::string text, TestCase& test_case, bool needs_model_args) {
   const Result<YamlTree> tree = parse_yaml(std::move(text), test_case.config);
   if (!tree.ok()) {
     test_case.error = tree.status();
@@ -167,7 +167,7 @@ void read_config(std::string text, TestCase& test_case) {
   for (const YamlEntry& entry : root->entries) read_key(entry, test_case, errors);
   std::sort(test_case.further_model_args.begin(), test_case.further_model_args.end(),
             [](const ModelArgs& a, const ModelArgs& b) { return further_number(a.name) < further_number(b.name); });
-  if (root->find("MODEL_ARGS") == nullptr) errors.add(*root, "MODEL_ARGS is missing");
+  if (needs_model_args && root->find("MODEL_ARGS") == nullptr) errors.add(*root, "MODEL_ARGS is missing");
   test_case.error = errors.first();
 }
 

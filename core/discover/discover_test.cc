@@ -184,6 +184,9 @@ TEST(CaseReader, RefusesWrongShapesWithTheirPlace) {
   EXPECT_THAT(read("MODEL_ARGS:\nMODE: inferense\n").error.message(), HasSubstr("did you mean 'inference'?"));
   EXPECT_THAT(read("MODEL_ARGS:\nTEST_TYPE: [x]\n").error.message(), HasSubstr("TEST_TYPE must be a scalar"));
   EXPECT_THAT(read("TEST_TYPE: x\n").error.message(), HasSubstr("MODEL_ARGS is missing"));
+  TestCase judged;
+  read_config("METRICS: [logprobs]\n", judged, /*needs_model_args=*/false);
+  EXPECT_TRUE(judged.error.ok()) << "assay compare needs METRICS and ASSAY alone";
   EXPECT_THAT(read("- a\n").error.message(), HasSubstr("f:1:1: a mapping"));
   EXPECT_THAT(read("").error.message(), HasSubstr("holds nothing"));
 }

@@ -79,6 +79,7 @@ TEST(Waivers, MistakesAreNamedWithTheirPlaceAndTheNearestName) {
   EXPECT_EQ(error(with("owner", "''")), "f:3:41: ASSAY.waivers[0]: owner must be a text");
   EXPECT_EQ(error(with("owner", "' \u3000'")), "f:3:41: ASSAY.waivers[0]: owner must be a text") << "blank";
   EXPECT_EQ(error(with("reason", "[a]")), "f:3:22: ASSAY.waivers[0]: reason must be a text");
+  EXPECT_EQ(error(with("reason", "'  '")), "f:3:22: ASSAY.waivers[0]: reason must be a text");
   EXPECT_EQ(error("[{metric: a}]"), "f:3:22: ASSAY.waivers[0]: metric is unknown (did you mean 'metrics'?)");
   EXPECT_EQ(error("soon"), "f:3:12: ASSAY.waivers must be a list of mappings");
   EXPECT_EQ(error("[soon]"),

@@ -61,7 +61,7 @@ int compare_command(const Words& words) {
   TestCase test_case;
   test_case.config = config;
   test_case.dir = std::filesystem::path(config).parent_path().string();
-  discover::read_config(*std::move(text), test_case);
+  discover::read_config(*std::move(text), test_case, /*needs_model_args=*/false);
   const CaseVerdict verdict = judge(test_case, files, values);
   std::cout << (values.count("json") != 0 ? compare::verdict_json(verdict) + "\n"
                                           : compare::render_verdict_text(verdict));
