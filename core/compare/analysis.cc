@@ -60,8 +60,7 @@ void learn_dtypes(const JudgeInput& input, const GoldenMeta& meta, Analysis& ana
     analysis.golden_mantissa.reset();
     analysis.note = fmt::format(
         "the golden's provenance says that its logits are {}, but its top-n logprobs do not lie on that grid: its "
-        "dtype "
-        "is told by its numbers",
+        "dtype is told by its numbers",
         meta.provenance->dtype);
   }
   if (!analysis.golden_mantissa) {
