@@ -58,12 +58,12 @@ struct Reanchoring {
   bool lone = false;          // one token of the golden alone differs: behind it, golden and judged run agree again
   bool reproduced =
       false;  // the rerun prefers, at the first divergent token, what the judged run took, or ties with it
-  std::string contradiction;  // the judged run's own tokens, fed back, are not what the engine takes: how, one line;
-                              // empty: they are, or that was not looked at
-  std::string text_contradiction;  // the same of texts: the same tokens give another text; empty: they do not
-  double tie_limit_ulps = 2;       // gaps up to here are near-ties, in ULPs ...
-  double tie_limit_nats = 0;       // ... or up to here, in nats: noise recorded in the golden; 0: none recorded
-  std::vector<Split> splits;       // the first kMaxSplits, ascending index
+  std::string contradiction = {};  // the judged run's own tokens, fed back, are not what the engine takes: how, one
+                                   // line; empty: they are, or that was not looked at
+  std::string text_contradiction = {};  // the same of texts: the same tokens give another text; empty: they do not
+  double tie_limit_ulps = 2;            // gaps up to here are near-ties, in ULPs ...
+  double tie_limit_nats = 0;            // ... or up to here, in nats: noise recorded in the golden; 0: none recorded
+  std::vector<Split> splits;            // the first kMaxSplits, ascending index
   std::optional<LogprobStatistics> logprobs;  // full length, prompt and generated
   // Every position was looked at, and near-ties alone explain what the judged run took.
   bool explains() const { return whole() && reproduced && near_ties > 0 && routing_ties + true_splits == 0; }
