@@ -139,7 +139,8 @@ TEST(ReportFormats, BadInputIsOneLine) {
   refused({"report", folder.path().string(), "--history", folder / "none"}, "--history");
   const Output output = run_program("assay", {"report", folder.path().string(), "--output", folder / "no/where.html"});
   EXPECT_EQ(output.code, 3);
-  EXPECT_THAT(output.err, HasSubstr("where.html: the report cannot be written"));
+  EXPECT_THAT(output.err, HasSubstr("the report is lost: " + (folder / "no/where.html") +
+                                    ": cannot be written: No such file or directory; check"));
 }
 
 TEST(ReportFormats, ARunnerThatIsKilledLeavesJunitOfWhatWasFinished) {

@@ -92,7 +92,8 @@ TEST(EngineTable, RunsARequestThroughTheSharedObject) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Engine, testing::Values("static_legacy", "buffered", "replay", "faulty", "example_minimal"),
+INSTANTIATE_TEST_SUITE_P(All, Engine,
+                         testing::Values("static_legacy", "buffered", "replay", "faulty", "example_minimal"),
                          [](const auto& name) { return name.param; });
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "plugins/engines/common/engine_result.h"
+#include "plugins/engines/common/text_codec.h"
 #include "plugins/engines/faulty/fault.h"
 #include "plugins/engines/faulty/places.h"
-#include "plugins/engines/common/text_codec.h"
 
 namespace assay::engines {
 
