@@ -137,6 +137,19 @@ TEST(Diagnosis, ASecondRunTellsAnAlteredGoldenFromAFaultOfTheOutput) {
   EXPECT_EQ(cause(diverged({one})), "a token changed on its way out");
 }
 
+TEST(Diagnosis, EqualTokensWithOtherNumbersAreNoAlteredGolden) {
+  RequestEvidence one = evidence("0", ids(1, 20), with(ids(1, 20), 6, 999));
+  one.reanchoring = again(20, 0, 1, true);
+  for (AlignedToken& token : one.tokens) token.golden->logprob = token.result->logprob = -0.5;
+  EXPECT_EQ(cause(diverged({one})), "an altered golden");
+  one.tokens[5].result->logprob = -0.9;  // in front of the token: no matter
+  EXPECT_EQ(cause(diverged({one})), "an altered golden");
+  one.tokens[9].result->logprob = -0.502;
+  EXPECT_EQ(cause(diverged({one})), "a fault at one position");
+  one.logprobs.emplace().tolerance = 0.01;
+  EXPECT_EQ(cause(diverged({one})), "an altered golden");
+}
+
 TEST(Diagnosis, BrokenNumbersNameTheirSide) {
   ReportCase report = sample::one_case("a", Verdict::kInvalid);
   report.verdict.metrics = {

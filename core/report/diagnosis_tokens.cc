@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/report/diagnosis_rules.h"
 #include "core/report/html_text.h"
@@ -32,13 +33,26 @@ bool text_agrees(const RequestEvidence& evidence) {
   return !evidence.golden_text.empty() && evidence.text_difference < 0 && evidence.golden_text == evidence.result_text;
 }
 
+// Whether the logprobs behind the first `at` + 1 tokens of the window differ by more than the tolerance: then those
+// tokens were computed from other numbers, equal as they are. Where none is known they are taken to agree.
+bool numbers_moved(const RequestEvidence& evidence, size_t at) {
+  constexpr double kUnknownTolerance = 1e-3;  // nats
+  const double tolerance = evidence.logprobs ? evidence.logprobs->tolerance : kUnknownTolerance;
+  for (size_t i = at + 1; i < evidence.tokens.size(); ++i) {
+    const AlignedToken& token = evidence.tokens[i];
+    if (!token.golden || !token.result || !token.golden->logprob || !token.result->logprob) continue;
+    if (std::fabs(*token.golden->logprob - *token.result->logprob) > tolerance) return true;
+  }
+  return false;
+}
+
 // A token that was changed and yet had no consequence.
 Diagnosis changed_alone(const RequestEvidence& evidence, const Window& window, size_t at, size_t after) {
   const auto position = window.first + static_cast<int64_t>(at);
   std::string why = fmt::format(
       "request {}: token {} alone differs and the {} after it are the same, although each "
-      "depends on the ones before. No engine goes on from another token unmoved, so one of "
-      "the two lists was changed after it was computed",
+      "depends on the ones before. An engine hardly goes on from another token unmoved, so one of "
+      "the two lists seems to have been changed after it was computed",
       evidence.request, position, after);
   const std::optional<Reanchoring>& again = evidence.reanchoring;
   if (again && !again->method.empty() && !again->reproduced) {
@@ -71,6 +85,7 @@ std::optional<Diagnosis> edit_of(const RequestEvidence& evidence) {
                                                          evidence.request, position, position + 1)};
   }
   if (const size_t after = agree(golden, at + 1, result, at + 1); after >= kEnough) {
+    if (numbers_moved(evidence, at)) return std::nullopt;  // a text known by heart is found again after a fault
     return changed_alone(evidence, window, at, after);
   }
   if (agree(golden, at + 1, result, at) >= kEnough) {
@@ -242,7 +257,7 @@ void diagnose_reanchoring(const CaseVerdict& verdict, Diagnoses& found) {
                                                               counts, again.true_splits, split)});
     } else {
       const std::vector<Split>& listed = again.first_split->reanchoring->splits;
-      const bool near = listed.back().index - listed.front().index <= kNeighbourhood;
+      const bool near = listed.empty() || listed.back().index - listed.front().index <= kNeighbourhood;
       found.push_back(
           {again.true_splits == 1 ? "a fault at one position" : "a fault at few positions",
            fmt::format("{}, {} {}{}: {} and the rest agrees, so the golden was altered there or the engine "
