@@ -148,11 +148,18 @@ void diagnose_logprobs(const CaseVerdict& verdict, Diagnoses& found) {
                                  "altered, the arithmetic around them is right",
                                  over, count, over == 1 ? "is" : "are", over == 1 ? "" : ", one a request,", largest)});
   } else if (over > 0) {
+    // Default tolerances lie well above what another order of summation does, see docs/metrics.md.
+    constexpr double kLarge = 20;  // times the tolerance
+    const bool large = numbers.max > kLarge * numbers.tolerance;
+    const std::string_view explanation =
+        large ? ": far more than another order of summation makes; look for a lower dtype, wrong positions, entries of "
+                "the KV cache, a mask or weights"
+              : ": another order of summation, kernel or rounding point";
     found.push_back(
-        {"numeric drift", fmt::format("the tokens agree, {} of {} logprobs are beyond the tolerance of {}; {}{}", over,
-                                      count, figure(numbers.tolerance), largest,
-                                      hint.empty() ? ": another order of summation, kernel or rounding point"
-                                                   : ". What changed since the golden was made: " + hint)});
+        {large ? "numbers far apart" : "numeric drift",
+         fmt::format("the tokens agree, {} of {} logprobs in {} request{} are beyond the tolerance of {}; {}{}", over,
+                     count, beyond, beyond == 1 ? "" : "s", figure(numbers.tolerance), largest,
+                     hint.empty() ? std::string(explanation) : ". What changed since the golden was made: " + hint)});
   } else if (passes(verdict.verdict)) {
     found.push_back({"differences within tolerance",
                      fmt::format("the tokens agree and every logprob is within the tolerance of {}; {}",

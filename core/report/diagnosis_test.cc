@@ -221,12 +221,24 @@ TEST(Diagnosis, ExchangedRequestsAreNotBlamedOnTheirPrompts) {
 TEST(Diagnosis, IrregularDriftNamesWhatChangedInTheEnvironment) {
   ReportCase report = drifted(1, 0);
   for (size_t i = 0; i < 20; ++i) *report.verdict.evidence[0].tokens[i].result->logprob += i % 3 == 0 ? 0.02 : -0.03;
-  EXPECT_EQ(cause(report), "numeric drift");
+  EXPECT_EQ(cause(report), "numbers far apart");
   report.verdict.environment = {"driver: golden 1, result 2", "dtype: golden fp32, result bf16"};
   EXPECT_THAT(sentence(report), HasSubstr("dtype: golden fp32, result bf16"));
   report.verdict.evidence[0].logprobs->over = 1;
   report.verdict.evidence[0].logprobs->mean = 0.001;
   EXPECT_EQ(cause(report), "a single logprob");
+}
+
+TEST(Diagnosis, NumbersFarApartAreNotCalledAnotherOrderOfSummation) {
+  ReportCase report = drifted(1, 0);
+  for (size_t i = 0; i < 20; ++i) *report.verdict.evidence[0].tokens[i].result->logprob += i % 3 == 0 ? 0.02 : -0.03;
+  LogprobStatistics& numbers = *report.verdict.evidence[0].logprobs;
+  numbers.tolerance = 0.001;
+  numbers.max = 0.02;
+  EXPECT_EQ(cause(report), "numeric drift");
+  numbers.max = 0.021;
+  EXPECT_EQ(cause(report), "numbers far apart");
+  EXPECT_THAT(sentence(report), HasSubstr("far more than another order of summation makes"));
 }
 
 TEST(Diagnosis, TheMarginTellsATieFromAWrongExpert) {
