@@ -91,4 +91,32 @@ class EngineBorder {
   static void close(void* handle) { delete static_cast<Handle*>(handle); }
 };
 
+// What tells one engine plugin from another. The pointers live as long as the program.
+struct EngineDescription {
+  const char* name;
+  const char* description;
+  uint64_t capabilities;
+  const char* options_schema;
+};
+
+// The answer of an engine plugin's assay_plugin_query: null when this ABI cannot be served.
+template <class Engine>
+const assay_plugin* engine_plugin(uint32_t abi_major, const assay_host* host, const EngineDescription& engine) {
+  if (abi_major != ASSAY_ABI_MAJOR) return nullptr;
+  EngineBorder<Engine>::set_host(host);
+  static const assay_plugin descriptor = {.magic = ASSAY_PLUGIN_MAGIC,
+                                          .size = sizeof(assay_plugin),
+                                          .abi_major = ASSAY_ABI_MAJOR,
+                                          .abi_minor = ASSAY_ABI_MINOR,
+                                          .kind = ASSAY_ENGINE,
+                                          .reserved = 0,
+                                          .capabilities = engine.capabilities,
+                                          .name = engine.name,
+                                          .version = "1.0.0",
+                                          .description = engine.description,
+                                          .options_schema = engine.options_schema,
+                                          .table = EngineBorder<Engine>::table()};
+  return &descriptor;
+}
+
 }  // namespace assay::engines
