@@ -39,6 +39,12 @@ void visit_order(Order& o, Visit&& visit) {
   visit("passes", o.passes);
   visit("record_quantities", o.record_quantities);
   visit("output_path", o.output_path);
+  visit("relation", o.relation);
+  visit("metamorphic_batches", o.metamorphic.batches);
+  visit("metamorphic_chunks", o.metamorphic.chunks);
+  visit("metamorphic_prompt_tokens", o.metamorphic.prompt_tokens);
+  visit("metamorphic_new_tokens", o.metamorphic.new_tokens);
+  visit("metamorphic_threads", o.metamorphic.threads);
 }
 
 template <class Plan, class Visit>

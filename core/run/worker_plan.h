@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "assay/status.h"
+#include "core/metamorphic/relation.h"
 #include "core/plugin/search_path.h"
 
 namespace assay::run {
@@ -38,6 +39,8 @@ struct CaseOrder {
   int passes = 1;        // --inference-repeat-n: of each repeat, to measure throughput; the last one's results count
   bool record_quantities = false;  // results get throughput, memory and prefill counts, listed in METRICS or not
   std::string output_path;         // --output-path, written besides actual.json; empty: none
+  std::string relation;            // metamorphic::RelationInfo::name: judged by that, without a golden; empty: golden
+  metamorphic::Parameters metamorphic;  // for a relation
 };
 
 struct WorkerPlan {

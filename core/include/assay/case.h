@@ -53,6 +53,17 @@ struct GoldenFile {
 
 enum class GoldenKind { kCharacteristic, kKnownCompletion };
 
+// ASSAY.metamorphic: the case is judged by relations between runs of its own instead of a golden. Absent numbers leave
+// the defaults of metamorphic::Parameters.
+struct MetamorphicBlock {
+  std::vector<std::string> relations;  // names; empty: all
+  std::vector<int32_t> batches;        // empty: default
+  std::vector<int32_t> chunks;         // empty: default
+  std::vector<int32_t> threads;        // empty: default
+  std::optional<int32_t> prompt_tokens;
+  std::optional<int32_t> new_tokens;
+};
+
 // The optional block ASSAY; an absent optional means that the block does not say.
 struct AssayBlock {
   bool present = false;
@@ -67,6 +78,7 @@ struct AssayBlock {
   std::vector<std::string> requirements;      // ASSAY.requires: variables or devices, as written
   std::vector<std::string> tags;
   std::vector<Waiver> waivers;
+  std::optional<MetamorphicBlock> metamorphic;
 };
 
 struct TestCase {

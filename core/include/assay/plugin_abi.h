@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 #define ASSAY_ABI_MAJOR 1u
-#define ASSAY_ABI_MINOR 1u
+#define ASSAY_ABI_MINOR 2u
 #define ASSAY_PLUGIN_MAGIC 0x59415341u /* "ASAY" */
 
 typedef enum assay_code {
@@ -91,7 +91,12 @@ enum {
   ASSAY_CAP_TEXT = 1u << 7,            /* generated text */
   ASSAY_CAP_TOKENS = 1u << 8,          /* generated token ids */
   ASSAY_CAP_NEEDS_BACKEND = 1u << 9,   /* engine: does no arithmetic of its own */
-  ASSAY_CAP_RECORDED = 1u << 10        /* engine: reads recorded results instead of running a model */
+  ASSAY_CAP_RECORDED = 1u << 10,       /* engine: reads recorded results instead of running a model */
+  /* Since 1.2: determinism levels that hold in the default options (docs/determinism.md), each bit for bit. An engine's
+   * bits hold on a backend that has them too; what a model opened with other options holds, its info says. */
+  ASSAY_CAP_L1 = 1u << 11, /* same binary, device and inputs: same results */
+  ASSAY_CAP_L2 = 1u << 12, /* a result does not depend on neighbours, batch size or slot */
+  ASSAY_CAP_L3 = 1u << 13  /* prefill in chunks of any size equals decode token by token */
 };
 
 typedef struct assay_plugin {
@@ -141,6 +146,7 @@ typedef struct assay_model_info {
   int32_t logits_mantissa; /* bits of mantissa of the logits' dtype, hidden bit included: 24 fp32, 8 bf16 */
   uint64_t weight_bytes;   /* memory held by weights */
   assay_str device;        /* human-readable device, e.g. "cpu avx512 x2"; valid until the model is closed */
+  uint64_t determinism;    /* since 1.2: ASSAY_CAP_L1 to L3 that hold with the options it was opened with */
 } assay_model_info;
 
 typedef struct assay_cache_spec {
@@ -282,7 +288,10 @@ typedef struct assay_result {
   uint64_t prefill_tokens; /* prompt tokens computed */
   double prefill_seconds;
   double decode_seconds;
-  assay_str extra; /* JSON object with further fields for the result ("" : none) */
+  /* JSON object with further fields for the result ("" : none). A member "engine_counters", an object of numbers, says
+   * what happened to the request: "batch" (most requests in one forward with it, itself included), "steps", "chunks",
+   * "cached_tokens", "recomputed_tokens", "preemptions"; metamorphic relations look at them. */
+  assay_str extra;
   /* Since 1.1 */
   assay_ids generated_ranks;      /* (tokens.size) rank of each token among the logits, 0 = largest; or empty */
   assay_doubles generated_logits; /* (tokens.size) raw logit of each token; or empty */
