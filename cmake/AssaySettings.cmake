@@ -18,12 +18,14 @@ if(ASSAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(assay_settings INTERFACE)
-target_compile_options(assay_settings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion
-  -Wno-sign-conversion
-  -Wno-restrict -Wno-array-bounds -Wno-stringop-overread  # false alarms of g++ 12 around std::string
-  $<$<BOOL:${ASSAY_WERROR}>:-Werror>)
+set(warnings -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion -Wno-sign-conversion
+  -Wno-restrict -Wno-array-bounds -Wno-stringop-overread)  # the last three: false alarms of g++ 12 around std::string
+if(ASSAY_WERROR)
+  list(APPEND warnings -Werror)
+endif()
+target_compile_options(assay_settings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>")
 if(ASSAY_SANITIZE)
-  target_compile_options(assay_settings INTERFACE -fsanitize=${ASSAY_SANITIZE} -fno-sanitize-recover=all
-    -fno-omit-frame-pointer)
+  set(sanitize -fsanitize=${ASSAY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(assay_settings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${sanitize}>")
   target_link_options(assay_settings INTERFACE -fsanitize=${ASSAY_SANITIZE})
 endif()

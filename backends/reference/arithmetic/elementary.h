@@ -4,7 +4,8 @@
 // `Ops` supplies F (one or several floats), I (as many uint32), M (as many conditions) and: set, add, sub, mul, div,
 // fma(a,b,c) = a*b+c rounded once, lesser(a,b) = a < b ? a : b, greater(a,b) = a > b ? a : b (so a NaN in b survives),
 // absolute, negate, below(a,b) -> M, pick(M, yes, no), bits(F) -> I, floats(I) -> F, iset, iadd, isub, half(I)
-// (arithmetic shift right by one) and to_exponent(I) (shift left by 23).
+// (arithmetic shift right by one) and to_exponent(I) (shift left by 23). The templates are constexpr so that device code
+// may call them too.
 #pragma once
 
 #include <bit>
@@ -18,30 +19,30 @@ struct Single {
   using F = float;
   using I = uint32_t;
   using M = bool;
-  static F set(float v) { return v; }
-  static F add(F a, F b) { return a + b; }
-  static F sub(F a, F b) { return a - b; }
-  static F mul(F a, F b) { return a * b; }
-  static F div(F a, F b) { return a / b; }
+  static constexpr F set(float v) { return v; }
+  static constexpr F add(F a, F b) { return a + b; }
+  static constexpr F sub(F a, F b) { return a - b; }
+  static constexpr F mul(F a, F b) { return a * b; }
+  static constexpr F div(F a, F b) { return a / b; }
   static F fma(F a, F b, F c) { return std::fma(a, b, c); }
-  static F lesser(F a, F b) { return a < b ? a : b; }
-  static F greater(F a, F b) { return a > b ? a : b; }
-  static F absolute(F a) { return std::bit_cast<float>(std::bit_cast<uint32_t>(a) & 0x7fffffffu); }
-  static F negate(F a) { return std::bit_cast<float>(std::bit_cast<uint32_t>(a) ^ 0x80000000u); }
-  static M below(F a, F b) { return a < b; }
-  static F pick(M m, F yes, F no) { return m ? yes : no; }
-  static I bits(F a) { return std::bit_cast<uint32_t>(a); }
-  static F floats(I a) { return std::bit_cast<float>(a); }
-  static I iset(uint32_t v) { return v; }
-  static I iadd(I a, I b) { return a + b; }
-  static I isub(I a, I b) { return a - b; }
-  static I half(I a) { return (a >> 1) | (a & 0x80000000u); }
-  static I to_exponent(I a) { return a << 23; }
+  static constexpr F lesser(F a, F b) { return a < b ? a : b; }
+  static constexpr F greater(F a, F b) { return a > b ? a : b; }
+  static constexpr F absolute(F a) { return std::bit_cast<float>(std::bit_cast<uint32_t>(a) & 0x7fffffffu); }
+  static constexpr F negate(F a) { return std::bit_cast<float>(std::bit_cast<uint32_t>(a) ^ 0x80000000u); }
+  static constexpr M below(F a, F b) { return a < b; }
+  static constexpr F pick(M m, F yes, F no) { return m ? yes : no; }
+  static constexpr I bits(F a) { return std::bit_cast<uint32_t>(a); }
+  static constexpr F floats(I a) { return std::bit_cast<float>(a); }
+  static constexpr I iset(uint32_t v) { return v; }
+  static constexpr I iadd(I a, I b) { return a + b; }
+  static constexpr I isub(I a, I b) { return a - b; }
+  static constexpr I half(I a) { return (a >> 1) | (a & 0x80000000u); }
+  static constexpr I to_exponent(I a) { return a << 23; }
 };
 
 // e^x: x = n ln2 + r, e^r by its Taylor series to r^7, scaled by 2^n in two steps (right into the subnormals).
 template <class O>
-inline typename O::F exponential(typename O::F x) {
+constexpr typename O::F exponential(typename O::F x) {
   using F = typename O::F;
   using I = typename O::I;
   x = O::lesser(O::set(89.0f), O::greater(O::set(-104.0f), x));
@@ -67,7 +68,7 @@ inline typename O::F exponential(typename O::F x) {
 
 // 1 / (1 + e^-x), by e^-|x| so that neither end overflows.
 template <class O>
-inline typename O::F sigmoid(typename O::F x) {
+constexpr typename O::F sigmoid(typename O::F x) {
   using F = typename O::F;
   const F e = exponential<O>(O::negate(O::absolute(x)));
   const F one = O::set(1.0f);
@@ -76,7 +77,7 @@ inline typename O::F sigmoid(typename O::F x) {
 
 // erf: Taylor series below 1; above, 1 - exp(q(|x| - 2.5)) where q interpolates log(erfc) on [1, 4] at Chebyshev nodes.
 template <class O>
-inline typename O::F error_function(typename O::F x) {
+constexpr typename O::F error_function(typename O::F x) {
   using F = typename O::F;
   const F s = O::mul(x, x);
   F near = O::set(1.48076219e-08f);  // 2/sqrt(pi) * (-1)^n / (n! (2n+1)), n = 10 .. 0
@@ -108,26 +109,26 @@ inline typename O::F error_function(typename O::F x) {
 }
 
 template <class O>
-inline typename O::F silu(typename O::F x) {
+constexpr typename O::F silu(typename O::F x) {
   return O::mul(x, sigmoid<O>(x));
 }
 
 template <class O>
-inline typename O::F squared_relu(typename O::F x) {
+constexpr typename O::F squared_relu(typename O::F x) {
   const typename O::F positive = O::greater(O::set(0.0f), x);
   return O::mul(positive, positive);
 }
 
 // x/2 (1 + erf(x / sqrt 2))
 template <class O>
-inline typename O::F gelu_erf(typename O::F x) {
+constexpr typename O::F gelu_erf(typename O::F x) {
   const typename O::F half = O::mul(O::set(0.5f), x);
   return O::fma(half, error_function<O>(O::mul(x, O::set(0.707106781f))), half);
 }
 
 // x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3); (1 + tanh u) / 2 = sigmoid(2u).
 template <class O>
-inline typename O::F gelu_tanh(typename O::F x) {
+constexpr typename O::F gelu_tanh(typename O::F x) {
   using F = typename O::F;
   const F inner = O::fma(O::mul(O::set(0.044715f), x), x, O::set(1.0f));
   return O::mul(x, sigmoid<O>(O::mul(O::mul(O::set(1.59576912f), x), inner)));

@@ -1,4 +1,5 @@
-// bf16 and fp16 numbers by integer arithmetic alone: the same bits on every machine.
+// bf16 and fp16 numbers by integer arithmetic alone: the same bits on every machine, and
+// on devices (constexpr functions may be called there).
 #pragma once
 
 #include <bit>
@@ -7,20 +8,20 @@
 namespace assay::arithmetic {
 
 // Exact.
-inline float from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+constexpr float from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 // Round to nearest, ties to even; a NaN stays a (quiet) NaN.
-inline uint16_t to_bf16(float value) {
+constexpr uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
 // The value rounded to the nearest bf16.
-inline float round_bf16(float value) { return from_bf16(to_bf16(value)); }
+constexpr float round_bf16(float value) { return from_bf16(to_bf16(value)); }
 
 // Exact, subnormals included.
-inline float from_fp16(uint16_t half) {
+constexpr float from_fp16(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t magnitude = half & 0x7fffu;
   if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
