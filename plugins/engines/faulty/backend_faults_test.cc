@@ -63,14 +63,13 @@ class FaultyBackend : public testing::Test {
 
   Outcome run(Fault fault, std::optional<uint64_t> seed, int max_requests = 2) {
     nlohmann::json options = {
-        {"fault", to_string(fault)}, {"max_requests", max_requests}, {"checkpoint", "checkpoint"}};
+        {"fault", to_string(fault)}, {"max_requests", max_requests}, {"checkpoint", "checkpoint"}, {"engine", inner_}};
     if (seed) options["seed"] = *seed;
     const std::string text = options.dump();
     auto config = sdk::sized<assay_engine_config>();
     config.backend = &table_;
     config.model = &model_;
-    config.model_config_json =
-        sdk::view(std::string_view(R"({"rotary_base": 10000.0, "moe": {"experts": 8, "topk": 2}})"));
+    config.model_config_json = sdk::view(config_);
     config.tokenizer_json = sdk::view(std::string_view(kToyTokenizer));
     config.options = sdk::view(text);
     const size_t lines = host_.lines().size();
@@ -115,6 +114,8 @@ class FaultyBackend : public testing::Test {
 
   ToyModel model_;
   ToyHost host_{&model_};
+  std::string inner_ = "static_legacy";
+  std::string config_ = R"({"rotary_base": 10000.0, "moe": {"experts": 8, "topk": 2}})";
   assay_backend_table table_{};
   std::vector<ToyRequest> requests_;
   std::vector<std::string> planted_;
@@ -142,6 +143,23 @@ TEST_F(FaultyBackend, MixedKvStrikesTwoRowsOfABatch) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     EXPECT_EQ(struck(Fault::kMixedKv, seed, 3).size(), 2U) << seed;
     EXPECT_EQ(planted_.size(), 1U);
+  }
+}
+
+TEST_F(FaultyBackend, BufferedInsideGivesWhatBufferedGivesAndIsStruckAsWell) {
+  const Outcome legacy = run(Fault::kNone, std::nullopt);
+  inner_ = "buffered";
+  config_ = "{}";  // not one that buffered could read
+  const Outcome paged = run(Fault::kNone, std::nullopt);
+  for (size_t i = 0; i < kRequests; ++i) {
+    EXPECT_TRUE(same(paged.finished.at(i), legacy.finished.at(i))) << i;
+    EXPECT_THAT(paged.finished.at(i).extra, HasSubstr(R"("engine_counters":{)"));
+  }
+  for (const Fault fault :
+       {Fault::kLostKvEntry, Fault::kOffByOnePosition, Fault::kOffByOnePrefill, Fault::kStaleInput, Fault::kWrongToken,
+        Fault::kLastTokenUnseen, Fault::kDoubledFirstToken, Fault::kWrongLogprob, Fault::kWrongRotary}) {
+    EXPECT_EQ(struck(fault, 3), std::set<size_t>{3}) << to_string(fault);
+    EXPECT_FALSE(planted_.empty()) << to_string(fault);
   }
 }
 

@@ -8,13 +8,13 @@ namespace {
 constexpr FaultInfo kTable[] = {
 #include "plugins/engines/faulty/fault_table.inc"
 };
-constexpr FaultInfo kNoFault = {Fault::kNone, Family::kNone, "none", "", "", "", "static_legacy as it is"};
+constexpr FaultInfo kNoFault = {Fault::kNone, Family::kNone, "none", "", "", "", "the engine inside as it is"};
 
 }  // namespace
 
 std::string_view to_string(Family family) {
-  constexpr std::array<std::string_view, 10> kNames = {"none", "request", "backend", "arithmetic", "tokens",
-                                                       "text", "numbers", "set",     "cost",       "process"};
+  constexpr std::array<std::string_view, 11> kNames = {"none",    "request", "backend", "arithmetic", "tokens", "text",
+                                                       "numbers", "set",     "cost",    "condition",  "process"};
   return kNames.at(static_cast<size_t>(family));
 }
 

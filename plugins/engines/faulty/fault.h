@@ -75,6 +75,33 @@ enum class Fault : uint8_t {
   kMemoryBloat,
   kUnstableLogprob,
   kUnstableToken,
+  // Under a condition alone: metamorphic relations have to notice.
+  kBatchArithmetic,
+  kBatchTail,
+  kWideBatch,
+  kSlotDependent,
+  kDrawBySlot,
+  kNeighbourLeak,
+  kLongNeighbour,
+  kStateLeft,
+  kResetLeaves,
+  kWarmUp,
+  kStalePrefix,
+  kPrefixPosition,
+  kLongPrefix,
+  kChunkBorder,
+  kChunkArithmetic,
+  kThirdChunk,
+  kAlignedChunk,
+  kLostOnResume,
+  kResumeArithmetic,
+  kSecondResume,
+  kContinueOff,
+  kPageEnd,
+  kDecodeArithmetic,
+  kThreadArithmetic,
+  kManyThreads,
+  kReload,
   // In the process.
   kCrash,
   kAbort,
@@ -84,7 +111,19 @@ enum class Fault : uint8_t {
   kBrokenStep,
 };
 
-enum class Family : uint8_t { kNone, kRequest, kBackend, kArithmetic, kTokens, kText, kNumbers, kSet, kCost, kProcess };
+enum class Family : uint8_t {
+  kNone,
+  kRequest,
+  kBackend,
+  kArithmetic,
+  kTokens,
+  kText,
+  kNumbers,
+  kSet,
+  kCost,
+  kCondition,
+  kProcess
+};
 std::string_view to_string(Family family);
 
 struct FaultInfo {
@@ -92,7 +131,8 @@ struct FaultInfo {
   Family family = Family::kNone;
   std::string_view name;      // value of the option `fault`
   std::string_view metric;    // with it in METRICS the fault has to be noticed; "requests": by the core's own checks,
-                              // "repeat": by comparing repeats, "process": by the supervisor
+                              // "repeat": by comparing repeats, "process": by the supervisor, "@NAME": by this
+                              // metamorphic relation
   std::string_view verdicts;  // that fit, separated by blanks
   std::string_view places;    // what a seed chooses
   std::string_view what;      // one line

@@ -1,6 +1,7 @@
 #include "plugins/engines/faulty/faulty.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <iterator>
 #include <thread>
@@ -16,6 +17,15 @@ constexpr size_t kEarlyForwards = 16;                         // process faults 
 constexpr size_t kBloat = size_t{256} << 20;                  // bytes
 constexpr size_t kBloatPiece = size_t{16} << 20;              // bytes
 constexpr auto kBloatPause = std::chrono::milliseconds(300);  // whoever watches memory has to have a chance
+
+// "cpu avx512 x2" has two; 1 where the device does not say.
+size_t threads_of(std::string_view device) {
+  const size_t mark = device.rfind(" x");
+  if (mark == std::string_view::npos) return 1;
+  size_t threads = 0;
+  std::from_chars(device.data() + mark + 2, device.data() + device.size(), threads);
+  return std::max<size_t>(threads, 1);
+}
 
 }  // namespace
 
@@ -35,11 +45,12 @@ Result<std::unique_ptr<FaultyEngine>> FaultyEngine::open(const assay_engine_conf
     engine->model_.fault = engine->options_.fault;
     engine->model_.planted = [self = engine.get()](const std::string& where) { self->planted(where); };
     if (Status opened = engine->open_wrong_model(config, engine->options_); !opened.ok()) return opened;
+    if (Status looked = engine->look_around(config); !looked.ok()) return looked;
     engine->backend_ = faulty_backend(*config.backend);
     inner.backend = &engine->backend_;
     inner.model = &engine->model_;
   }
-  Result<std::unique_ptr<StaticEngine>> real = StaticEngine::open(inner, host);
+  Result<std::unique_ptr<InnerEngine>> real = open_inner(engine->options_.engine, inner, host);
   if (!real) return real.status();
   engine->engine_ = *std::move(real);
   return engine;
@@ -64,10 +75,39 @@ Status FaultyEngine::open_wrong_model(const assay_engine_config& config, const F
   return sdk::call(config.backend->open, &source, &model_.wrong_model).with("engine faulty: wrong model");
 }
 
+// What the conditions of faults ask for.
+Status FaultyEngine::look_around(const assay_engine_config& config) {
+  auto info = sdk::sized<assay_model_info>();
+  if (Status asked = sdk::call(config.backend->model_info, config.model, &info); !asked.ok()) return asked;
+  model_.around.buffered = options_.engine == Inner::kBuffered;
+  model_.around.first_model = is_first_model(config.model);
+  model_.around.threads = threads_of(sdk::text(info.device));
+  return {};
+}
+
+// The backend knows the request by its place in model_.watched.
+Status FaultyEngine::submit_watched(const assay_request& request) {
+  Result<std::vector<int32_t>> ids = std::vector<int32_t>();
+  if (request.ids.data != nullptr) {
+    ids->assign(request.ids.data, request.ids.data + request.ids.size);
+  } else {
+    ids = codec_.encode(std::string(sdk::text(request.text)));
+  }
+  if (!ids) ids = std::vector<int32_t>();  // the engine says what is wrong
+  const bool idle = pending() == 0;
+  assay_request watched = request;
+  watched.sampling.prompt_index = model_.watched.size();
+  if (Status status = engine_->submit(watched); !status.ok()) return status;
+  model_.watched.push_back(history_.asked(request.sampling.prompt_index, *ids, idle));
+  return {};
+}
+
 Status FaultyEngine::submit(const assay_request& request) {
   const bool changes_prompts = info_of(options_.fault).family == Family::kRequest;
   if (asked_.empty()) request_seed_ = request.sampling.seed;
-  if (started_ || !changes_prompts) {
+  if (info_of(options_.fault).family == Family::kCondition) {
+    if (Status status = submit_watched(request); !status.ok()) return status;
+  } else if (started_ || !changes_prompts) {
     if (Status status = engine_->submit(request); !status.ok()) return status;
   } else {
     if (!asked_.empty() && request.id <= asked_.rbegin()->first) return engine_->submit(request);  // says what is wrong
@@ -130,6 +170,7 @@ Status FaultyEngine::step(std::vector<EngineEvent>* events) {
   if (Status status = engine_->step(&happened); !status.ok()) return status;
   for (EngineEvent& event : happened) {
     const auto prompt = prompts_.find(event.id);
+    if (event.result) history_.answered(*event.result);
     if (event.result && prompt != prompts_.end()) event.result->prompt = prompt->second;
   }
   spoil(&happened);
@@ -142,6 +183,7 @@ Status FaultyEngine::reset() {
   asked_.clear();
   prompts_.clear();
   held_.clear();
+  history_.reset();
   model_.rows.clear();
   model_.decode_forwards = 0;
   model_.first_rows = 0;

@@ -1,4 +1,4 @@
-// Engine faulty: static_legacy with one planted fault (fault.h).
+// Engine faulty: static_legacy or buffered with one planted fault (fault.h).
 //
 // Each place that is struck is a line "planted FAULT: where" of the host's log, at most kMostLines of them: a run
 // without one had no effect.
@@ -16,10 +16,11 @@
 #include "assay/status.h"
 #include "plugins/engines/faulty/fault.h"
 #include "plugins/engines/faulty/faulty_backend.h"
+#include "plugins/engines/faulty/history.h"
+#include "plugins/engines/faulty/inner_engine.h"
 #include "plugins/engines/faulty/options.h"
 #include "plugins/engines/faulty/request_faults.h"
 #include "plugins/engines/faulty/spoil.h"
-#include "plugins/engines/static_legacy/engine.h"
 
 namespace assay::engines {
 
@@ -43,6 +44,8 @@ class FaultyEngine {
 
   explicit FaultyEngine(const Host& host) : host_(host), codec_(nullptr) {}
   Status open_wrong_model(const assay_engine_config& config, const FaultyOptions& options);
+  Status look_around(const assay_engine_config& config);
+  Status submit_watched(const assay_request& request);
   Status start();
   void planted(const std::string& where);
   void harm_memory();
@@ -53,7 +56,7 @@ class FaultyEngine {
   TextCodec codec_;
   FaultyModel model_;
   assay_backend_table backend_{};
-  std::unique_ptr<StaticEngine> engine_;  // uses the two above
+  std::unique_ptr<InnerEngine> engine_;  // uses the two above
   bool started_ = false;
   size_t steps_ = 0;
   size_t lines_ = 0;
@@ -61,6 +64,7 @@ class FaultyEngine {
   std::map<uint64_t, Asked> asked_;                     // by request id
   std::map<uint64_t, std::string> prompts_;             // texts of prompts that were changed, by request id
   std::vector<std::unique_ptr<OwnedRequest>> waiting_;  // until the first step, where prompts are to be changed
+  History history_;                                     // for faults under a condition
   std::vector<EngineEvent> held_;                       // results that wait for the last one
   std::unique_ptr<char[]> memory_;
 };

@@ -24,6 +24,8 @@ Status forward(FaultyModel* model, void* cache, const assay_forward& batch, uint
     status = send_with_arithmetic_fault(&passage);
   } else if (family == Family::kCost) {
     status = send_slowly(&passage);
+  } else if (family == Family::kCondition) {
+    status = send_under_condition(&passage);
   } else {
     status = passage.send();
   }
@@ -36,6 +38,8 @@ Status forward(FaultyModel* model, void* cache, const assay_forward& batch, uint
 Passage::Passage(FaultyModel* model, void* cache, const assay_forward& batch, uint64_t* ticket)
     : model_(model), cache_(cache), batch_(batch), ticket_(ticket), runs_(batch.runs, batch.runs + batch.run_count) {
   if (model_->first_rows == 0) model_->first_rows = batch.run_count;
+  if (info_of(model_->fault).family != Family::kCondition) return;
+  for (size_t i = 0; i < runs_.size(); ++i) runs_[i].sampling.prompt_index = watched(i).prompt_index;
 }
 
 const SeenSequence& Passage::seen(size_t run) const { return model_->rows[runs_[run].blocks[0]]; }
@@ -125,6 +129,7 @@ assay_backend_table faulty_backend(const assay_backend_table& real) {
     return of(handle).backend->model_info(of(handle).model, info, error);
   };
   table.make_cache = [](void* handle, const assay_cache_spec* spec, void** cache, assay_error* error) -> int32_t {
+    of(handle).around.block_size = spec->block_size;
     return of(handle).backend->make_cache(of(handle).model, spec, cache, error);
   };
   table.forward = [](void* handle, void* cache, const assay_forward* batch, uint64_t* ticket,

@@ -12,6 +12,7 @@
 #include "assay/status.h"
 #include "plugins/engines/faulty/fault.h"
 #include "plugins/engines/faulty/places.h"
+#include "plugins/engines/faulty/watched.h"
 
 namespace assay::engines {
 
@@ -24,7 +25,8 @@ struct SeenSequence {
 };
 
 // The `model` handle of a faulty table: the real one, and what the fault needs to know. Caches are the real ones.
-// Requests are known by assay_sampling.prompt_index.
+// Requests are known by assay_sampling.prompt_index. For faults of Family::kCondition that is an index into `watched`,
+// which the real backend never sees: it gets Watched::prompt_index.
 struct FaultyModel {
   const assay_backend_table* backend = nullptr;
   void* model = nullptr;
@@ -36,6 +38,11 @@ struct FaultyModel {
   std::map<int32_t, SeenSequence> rows = {};
   size_t first_rows = 0;       // runs of the first forward
   size_t decode_forwards = 0;  // forwards of single-token runs alone, two at least
+
+  // For faults of Family::kCondition.
+  std::vector<Watched> watched = {};
+  Circumstances around = {};
+  size_t occasions = 0;  // times that the condition held
 };
 
 // Faults of the backend strike within this many steps of a sequence, so that short answers are struck too.
@@ -56,6 +63,8 @@ class Passage {
   const SeenSequence& seen(size_t run) const;
   bool first(size_t run) const { return runs_[run].start == 0; }
   uint64_t prompt(size_t run) const { return runs_[run].sampling.prompt_index; }
+  // For faults of Family::kCondition.
+  Watched& watched(size_t run) const { return model_->watched.at(batch_.runs[run].sampling.prompt_index); }
   bool strikes(size_t run) const { return model_->places.strikes(prompt(run)); }
   // The request is struck, and this is its step (counted from 0) that the seed names, or a later one with `later`.
   bool strikes_at_step(size_t run, bool later) const;
@@ -86,6 +95,7 @@ class Passage {
 Status send_with_feeding_fault(Passage* passage);     // Family::kBackend
 Status send_with_arithmetic_fault(Passage* passage);  // Family::kArithmetic
 Status send_slowly(Passage* passage);                 // Family::kCost, with a delay where there is one
+Status send_under_condition(Passage* passage);        // Family::kCondition
 
 // Model configuration for FaultyModel::wrong_model: `config` (JSON of the model) with what the fault gets wrong; empty
 // for faults that need none.

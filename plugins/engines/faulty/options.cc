@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plugins/engines/buffered/options.h"
 #include "plugins/engines/static_legacy/options.h"
 
 namespace assay::engines {
@@ -37,21 +38,43 @@ Json table() {
   return rows;
 }
 
+Json properties_of(Inner engine) {
+  return Json::parse(engine == Inner::kBuffered ? kBufferedOptionsSchema : kStaticOptionsSchema)["properties"];
+}
+
+// What the engine inside is to know of the members of both.
+void leave_out_foreign(Inner engine, Json* members) {
+  const Json own = properties_of(engine);
+  const Json foreign = properties_of(engine == Inner::kBuffered ? Inner::kStatic : Inner::kBuffered);
+  for (const auto& [name, schema] : foreign.items()) {
+    if (!own.contains(name)) members->erase(name);
+  }
+  const bool no_limit = members->value("max_sequence_length", Json()) == Json(0);
+  if (engine == Inner::kStatic && no_limit) members->erase("max_sequence_length");
+}
+
 }  // namespace
 
 const std::string& faulty_options_schema() {
   static const std::string text = [] {
-    Json schema = Json::parse(kStaticOptionsSchema);
+    Json schema = Json::parse(kBufferedOptionsSchema);
     Json& properties = schema["properties"];
+    properties.erase("seed");
+    properties.update(properties_of(Inner::kStatic));
+    properties["max_sequence_length"]["minimum"] = 0;
+    properties["engine"] = {{"enum", {"static_legacy", "buffered"}},
+                            {"default", "static_legacy"},
+                            {"description", "the correct engine inside; members that it does not know do nothing"}};
     for (const Fault fault : all_faults()) properties["fault"]["enum"].push_back(to_string(fault));
-    properties["seed"] = {{"type", "integer"},
-                          {"minimum", 0},
-                          {"description", "chooses the places; without one every request is struck"}};
     properties["seed_of_request"] = {
         {"type", "boolean"}, {"default", false}, {"description", "the seed is that of the first request (--seed)"}};
     properties["checkpoint"] = {{"type", "string"},
                                 {"description", "checkpoint of the case; faults of a wrong model need it"}};
     properties["backend_options"] = {{"type", "object"}, {"description", "of the backend, for the wrong model"}};
+    schema["patternProperties"]["^seed$"] = {
+        {"type", "integer"},
+        {"minimum", 0},
+        {"description", "chooses the places; without one every request is struck"}};
     schema["required"] = {"fault"};
     schema["faults"] = table();
     return schema.dump();
@@ -68,6 +91,13 @@ Result<FaultyOptions> parse_faulty_options(std::string_view text) {
   const std::optional<Fault> fault = parse_fault(named.get<std::string>());
   if (!fault) return wrong("fault is " + named.get<std::string>() + ", expected one of " + fault_names());
   options.fault = *fault;
+  const Json engine = take(&json, "engine");
+  if (engine == Json("buffered")) {
+    options.engine = Inner::kBuffered;
+  } else if (!engine.is_null() && engine != Json("static_legacy")) {
+    return wrong("engine is " + engine.dump(-1, ' ', true, Json::error_handler_t::replace) +
+                 ", expected \"static_legacy\" or \"buffered\"");
+  }
   const Json seed = take(&json, "seed");
   if (!seed.is_null()) {
     if (!seed.is_number_unsigned()) return wrong("seed is " + seed.dump() + ", expected an integer >= 0");
@@ -84,6 +114,7 @@ Result<FaultyOptions> parse_faulty_options(std::string_view text) {
   const Json backend = take(&json, "backend_options");
   if (!backend.is_null() && !backend.is_object()) return wrong("backend_options is no JSON object");
   options.backend_options = backend.is_object() ? backend.dump() : "{}";
+  leave_out_foreign(options.engine, &json);
   options.rest = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   return options;
 }

@@ -58,6 +58,11 @@ uint64_t next_call() {
   return ++calls;
 }
 
+bool is_first_model(const void* model) {
+  static const void* const first = model;  // NOLINT: outliving the engine is the fault
+  return model == first;
+}
+
 std::unique_ptr<char[]> take_memory(size_t bytes) {
   std::unique_ptr<char[]> memory(new char[bytes]);
   touch(memory.get(), bytes);

@@ -20,6 +20,9 @@ void leak_memory(size_t bytes);
 // 1, 2, 3 ...: counts over all engines of the process, as state does that no engine cleans. From any thread.
 uint64_t next_call();
 
+// True for the model that this was asked of first in the process, as state does that knows one model. From any thread.
+bool is_first_model(const void* model);
+
 // `bytes` of touched memory, given back with the pointer.
 std::unique_ptr<char[]> take_memory(size_t bytes);
 

@@ -1,0 +1,32 @@
+// Which runs of a forward a fault of Family::kCondition strikes, and how.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plugins/engines/faulty/faulty_backend.h"
+
+namespace assay::engines {
+
+enum class Harm : uint8_t {
+  kLastBit,          // the logprobs of one output row become the next lower numbers
+  kOtherKv,          // keys and values of one position become those of `id`
+  kRepeatedToken,    // the last token is the one before it
+  kEarlierPosition,  // tokens from `place` on are put one position too early
+  kDraw,             // the random number of request `place`
+};
+
+// One run that is struck.
+struct Struck {
+  size_t run = 0;
+  Harm harm = Harm::kLastBit;
+  size_t place = 0;  // kLastBit: row of the outputs; kOtherKv, kEarlierPosition: position; kDraw: prompt index
+  int32_t id = 0;
+};
+
+// Those for which the fault's condition holds and that have a place for it: with a seed, the one occasion of an
+// engine's life that it chooses (faults that a seed gives no occasion: all); without, all. Runs are as they came.
+std::vector<Struck> choose_struck(Passage* passage);
+
+}  // namespace assay::engines
