@@ -79,6 +79,18 @@ double multiply_adds_a_token(const backend::Model& model, model::Dtype dtype) {
   return bytes_read(model, dtype) / static_cast<double>(model::dtype_size(dtype)) - left_out;
 }
 
+Work work_of(const model::ModelConfig& config, model::Dtype dtype) {
+  const double hidden = config.hidden_size;
+  const int rows = (2 * config.num_attention_heads + 2 * config.num_query_groups) * config.kv_channels;  // with proj
+  double elements = hidden * config.vocab_size;
+  for (const bool moe : config.moe_layers) {
+    elements += hidden * rows;
+    elements += moe ? hidden * (config.moe.experts + 3.0 * config.moe.topk * config.moe.ffn_hidden_size)
+                    : 3 * hidden * config.ffn_hidden_size;
+  }
+  return {elements * static_cast<double>(model::dtype_size(dtype)), elements};
+}
+
 OpenModel::OpenModel(const model::ModelConfig& config, const std::string& checkpoint, const std::string& options,
                      uint32_t sequences, uint32_t tokens) {
   auto opened = cpu::open_cpu(config, checkpoint, options);
@@ -116,6 +128,25 @@ std::vector<int32_t> OpenModel::forward(const std::vector<int32_t>& ids, uint32_
   const Status status = model_->forward(*cache_, runs, nullptr);
   if (!status.ok()) give_up(status);
   return sampled;
+}
+
+Scores OpenModel::score(const std::vector<int32_t>& ids) {
+  std::vector<int32_t> next(ids.begin() + 1, ids.end());
+  next.push_back(ids.front());
+  Scores scores{std::vector<int32_t>(ids.size()), std::vector<float>(ids.size()), std::vector<float>(ids.size())};
+  assay_run run = {};
+  run.ids = ids.data();
+  run.count = static_cast<uint32_t>(ids.size());
+  run.blocks = blocks_[0].data();
+  run.block_count = static_cast<uint32_t>(blocks_[0].size());
+  run.output_rows = run.count;
+  run.targets = next.data();
+  run.output.argmax = scores.argmax.data();
+  run.output.argmax_logprobs = scores.argmax_logprobs.data();
+  run.output.target_logprobs = scores.next_logprobs.data();
+  const Status status = model_->forward(*cache_, {&run, 1}, nullptr);
+  if (!status.ok()) give_up(status);
+  return scores;
 }
 
 }  // namespace assay::bench

@@ -29,6 +29,19 @@ double bytes_read(const backend::Model& model, model::Dtype dtype);
 // output layer, which works for a prompt's last token only. Attention is not counted.
 double multiply_adds_a_token(const backend::Model& model, model::Dtype dtype);
 
+// What one decoded token needs, computed from the shapes: of a mixture the router and the chosen experts.
+struct Work {
+  double bytes_a_token = 0;  // of weights in linear layers
+  double multiply_adds = 0;  // in them
+};
+Work work_of(const model::ModelConfig& config, model::Dtype dtype);
+
+struct Scores {
+  std::vector<int32_t> argmax;         // (count)
+  std::vector<float> argmax_logprobs;  // (count) nats
+  std::vector<float> next_logprobs;    // (count) nats
+};
+
 // One open model with a cache for `sequences` of at most `tokens` each. Failure ends the program.
 class OpenModel {
  public:
@@ -40,6 +53,10 @@ class OpenModel {
   // Runs `count` ids of each of the sequences [0, sequences) from position `start` on; samples greedily.
   // ids: (sequences, count). Returns the sampled ids (sequences).
   std::vector<int32_t> forward(const std::vector<int32_t>& ids, uint32_t sequences, uint32_t start);
+
+  // Passes `ids` through sequence 0 from position 0 on and tells, at each position, the likeliest next id and how
+  // likely it and the next of `ids` are (the last one of the first).
+  Scores score(const std::vector<int32_t>& ids);
 
  private:
   std::unique_ptr<backend::Model> model_;

@@ -10,6 +10,7 @@
 #include "backends/cpu/pool/thread_pool.h"
 #include "bench/bench_model.h"
 #include "bench/fma_peak.h"
+#include "bench/statistics.h"
 
 namespace assay::bench {
 namespace {
@@ -34,11 +35,6 @@ double seconds_of(const Work& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Tokens a second, one entry a round.
