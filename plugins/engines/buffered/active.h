@@ -26,14 +26,9 @@ struct Active {
   size_t published = 0;         // leading blocks that the prefix cache knows
   size_t computed = 0;          // positions whose keys and values are in its blocks
 
-  // What happened to it, for reports.
+  // For reports.
   uint64_t arrived_ns = 0;
   uint64_t first_token_ns = 0;  // 0: none yet
-  size_t reached = 0;           // positions that ever went through the model for it
-  uint64_t cached_tokens = 0;   // positions taken from the prefix cache
-  uint64_t recomputed_tokens = 0;
-  uint64_t chunks = 0;  // runs over more than the newest token, or over a part of the prompt
-  uint64_t preemptions = 0;
 };
 
 }  // namespace assay::engines

@@ -10,10 +10,7 @@ namespace assay::engines {
 
 class Buffered : public EngineFixture<BufferedEngine> {
  protected:
-  // A number of engine_counters of a result.
-  static int64_t counter(const EngineResult& result, const char* name) {
-    return nlohmann::json::parse(result.extra).at("engine_counters").at(name).get<int64_t>();
-  }
+  // A number of engine_counters, of all results together.
   static int64_t counted(const Outcome& outcome, const char* name) {
     int64_t sum = 0;
     for (const auto& [id, result] : outcome.finished) sum += counter(result, name);

@@ -211,6 +211,7 @@ void BufferedEngine::take_outputs(const std::vector<Part>& parts, double seconds
   std::vector<Active*> ended;
   for (const Part& part : parts) {
     Active* request = part.request;
+    request->sequence.counters().saw_batch(parts.size());
     tokens += part.end - part.start;
     if (part.start < request->sequence.prompt_size()) prompt_tokens += part.end - part.start;
     const std::optional<int32_t> token = request->sequence.absorb(seconds);
@@ -232,6 +233,7 @@ void BufferedEngine::take_outputs(const std::vector<Part>& parts, double seconds
 }
 
 void BufferedEngine::finish(Active* request, std::vector<EngineEvent>* events) {
+  request->sequence.counters().steps = steps_;
   EngineResult result = request->sequence.take_result();
   result.prompt = request->sequence.request().prompt;
   result.prefill_seconds = prefill_seconds_;
@@ -242,7 +244,7 @@ void BufferedEngine::finish(Active* request, std::vector<EngineEvent>* events) {
     result.text = codec_.decode(result.tokens);
   }
   add_candidate_texts(codec_, &result);
-  add_report(*request, {.finished_ns = host_.now_ns(), .steps = steps_}, options_.results, &result);
+  add_report(*request, host_.now_ns(), options_.results, &result);
   events->push_back(finished_event(std::move(result)));
 }
 

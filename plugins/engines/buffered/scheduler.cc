@@ -75,7 +75,7 @@ bool Scheduler::start_head() {
     give_back(head);
     return false;
   }
-  head->cached_tokens += head->computed;
+  head->sequence.counters().cached_tokens += head->computed;
   running_.push_back(std::move(waiting_.front()));
   waiting_.pop_front();
   return true;
@@ -93,7 +93,7 @@ void Scheduler::preempt_youngest() {
   std::unique_ptr<Active> youngest = std::move(running_.back());
   running_.pop_back();
   give_back(youngest.get());
-  ++youngest->preemptions;
+  ++youngest->sequence.counters().preemptions;
   waiting_.push_front(std::move(youngest));
 }
 
@@ -116,10 +116,6 @@ bool Scheduler::prefix_under_way(const Active& head, size_t known) const {
 
 void Scheduler::advance(const Part& part) {
   Active* request = part.request;
-  const size_t fresh = std::min(std::max(request->reached, part.start), part.end);
-  request->recomputed_tokens += fresh - part.start;
-  request->reached = std::max(request->reached, part.end);
-  if (part.end - part.start > 1 || part.start < request->sequence.prompt_size()) ++request->chunks;
   request->computed = part.end;
   if (!limits_.prefix_caching) return;
   const std::span<const int32_t> tokens = request->sequence.tokens();

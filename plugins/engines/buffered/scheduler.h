@@ -76,7 +76,9 @@ class Scheduler {
   void admit();
   // The head of those that wait has its blocks and runs; false: not now.
   bool start_head();
-  bool may_split(const Active& request) const { return limits_.chunked_prefill || request.preemptions > 0; }
+  bool may_split(const Active& request) const {
+    return limits_.chunked_prefill || request.sequence.counters().preemptions > 0;
+  }
   // A part of the prompt within the budget. Sets split_.
   void add_part(Active* request);
   bool grow(Active* request, size_t blocks);

@@ -17,6 +17,9 @@ TEST_F(Scheduling, BatchesDecodesWithThePromptsOfThoseThatCome) {
   const Outcome outcome = run(all);
   for (size_t i = 0; i < 2; ++i) expect_plain(outcome.finished.at(i), all[i], 3);
   ASSERT_EQ(model_.forwards.size(), 4U);
+  EXPECT_EQ(counter(outcome.finished.at(0), "batch"), 2);
+  EXPECT_EQ(counter(outcome.finished.at(0), "steps"), 3);
+  EXPECT_EQ(counter(outcome.finished.at(0), "chunks"), 1);
   EXPECT_THAT(model_.forwards[0].counts, ElementsAre(3));
   EXPECT_THAT(model_.forwards[1].counts, ElementsAre(1, 2)) << "one decodes, the other one prefills";
   EXPECT_THAT(model_.forwards[2].counts, ElementsAre(1, 1));

@@ -119,6 +119,8 @@ std::optional<int32_t> Sequence::absorb(double seconds) {
   waited_ += seconds;
   const size_t stop = start_ + count_;
   const size_t fresh = std::max(start_, recorded_);
+  counters_.recomputed_tokens += std::min(fresh, stop) - start_;
+  if (count_ > 1 || start_ < prompt_size()) ++counters_.chunks;
   prefill_tokens_ += std::max(fresh, std::min(stop, prompt_size())) - fresh;
   if (output_rows_ > 0 && request_.want_logprobs) take_logprobs();
   if (output_rows_ > 0 && request_.top_n > 0) take_top_n();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/plugin_abi.h"
+#include "plugins/engines/common/engine_counters.h"
 #include "plugins/engines/common/engine_result.h"
 #include "plugins/engines/common/request.h"
 
@@ -72,7 +73,11 @@ class Sequence {
   // The sequence was ready, but a forward of `seconds` went without it.
   void wait(double seconds) { waited_ += seconds; }
 
-  // All but id, texts and latency. Ends the sequence.
+  // What happened to it. `absorb` counts chunks and recomputed tokens; the rest is the engine's.
+  EngineCounters& counters() { return counters_; }
+  const EngineCounters& counters() const { return counters_; }
+
+  // All but id, texts, latency and extra. Ends the sequence.
   EngineResult take_result();
 
  private:
@@ -106,6 +111,7 @@ class Sequence {
   std::vector<int32_t> tokens_;  // (P + G)
   bool done_ = false;
   size_t recorded_ = 0;  // positions before it have given their outputs
+  EngineCounters counters_;
 
   // Of the run in flight.
   size_t start_ = 0;

@@ -56,7 +56,7 @@ Batch::Batch(std::vector<Request> requests, const Device& device, std::optional<
   }
 }
 
-Status Batch::step(Device* device, const Host& host, std::vector<EngineEvent>* events) {
+Status Batch::step(Device* device, const Host& host, uint64_t step, std::vector<EngineEvent>* events) {
   std::vector<assay_run> runs;
   std::vector<Sequence*> running;
   std::vector<float*> margins;
@@ -75,6 +75,8 @@ Status Batch::step(Device* device, const Host& host, std::vector<EngineEvent>* e
   if (Status status = device->forward(runs, margins); !status.ok()) return status;
   const double seconds = static_cast<double>(host.now_ns() - before) * 1e-9;
   for (size_t i = 0; i < runs.size(); ++i) {
+    running[i]->counters().saw_batch(runs.size());
+    running[i]->counters().steps = step;
     const std::optional<int32_t> token = running[i]->absorb(seconds);
     if (token) events->push_back(token_event(running[i]->request().id, *token));
   }

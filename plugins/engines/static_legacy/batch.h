@@ -28,9 +28,9 @@ class Batch {
 
   Batch(std::vector<Request> requests, const Device& device, std::optional<int32_t> eod);
 
-  // One forward. Appends a TOKEN event for every new token that counts. Fails as the backend does; the batch is then
-  // not to be stepped again.
-  Status step(Device* device, const Host& host, std::vector<EngineEvent>* events);
+  // One forward, the engine's `step`th. Appends a TOKEN event for every new token that counts. Fails as the backend
+  // does; the batch is then not to be stepped again.
+  Status step(Device* device, const Host& host, uint64_t step, std::vector<EngineEvent>* events);
 
   bool done() const;
   // Takes a row out before its end; false when no row that still runs has this id.

@@ -1,6 +1,7 @@
 #include "plugins/engines/static_legacy/engine.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -53,7 +54,7 @@ Status StaticEngine::step(std::vector<EngineEvent>* events) {
   }
   if (!batch_ && !queue_.empty()) start_batch(events);
   if (batch_) {
-    Status status = batch_->step(device_.get(), host_, events);
+    Status status = batch_->step(device_.get(), host_, ++steps_, events);
     if (breaks_engine(status)) return status;
     if (!status.ok()) {
       fail_batch(status, events);
@@ -76,6 +77,7 @@ Status StaticEngine::reset() {
   batch_.reset();
   last_id_.reset();
   began_.reset();
+  steps_ = 0;
   return {};
 }
 
@@ -107,6 +109,7 @@ void StaticEngine::finish_batch(std::vector<EngineEvent>* events) {
     result.prompt = row.request().prompt;
     add_cut_text(codec_, row.tokens(), host_, &result);
     add_candidate_texts(codec_, &result);
+    result.extra = nlohmann::ordered_json{{"engine_counters", to_json(row.counters())}}.dump();
     events->push_back(finished_event(std::move(result)));
   }
   batch_.reset();

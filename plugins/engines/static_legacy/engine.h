@@ -67,6 +67,7 @@ class StaticEngine {
   std::optional<Batch> batch_;
   std::optional<uint64_t> last_id_;
   std::optional<uint64_t> began_;  // ns; first step since the engine was idle
+  uint64_t steps_ = 0;             // forwards since open or reset
 };
 
 }  // namespace assay::engines

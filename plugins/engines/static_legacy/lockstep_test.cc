@@ -12,6 +12,26 @@ using testing::Pair;
 
 using Lockstep = StaticLegacy;
 
+TEST_F(Lockstep, CountsWhatHappenedToARequest) {
+  open(R"({"max_requests": 2})");
+  const Outcome outcome = run({{.text = "1 2", .max_new_tokens = 3},
+                               {.text = "3 4 5 6", .max_new_tokens = 3},
+                               {.text = "7", .max_new_tokens = 1}});
+  const nlohmann::json extra = nlohmann::json::parse(outcome.finished.at(1).extra);
+  EXPECT_EQ(extra, (nlohmann::json{{"engine_counters",
+                                    {{"batch", 2},
+                                     {"steps", 5},
+                                     {"chunks", 3},
+                                     {"cached_tokens", 0},
+                                     {"recomputed_tokens", 0},
+                                     {"preemptions", 0}}}}))
+      << "two tokens of its prompt with the shorter one's, then one and one";
+  EXPECT_EQ(counter(outcome.finished.at(0), "steps"), 3);
+  EXPECT_EQ(counter(outcome.finished.at(0), "chunks"), 1);
+  EXPECT_EQ(counter(outcome.finished.at(2), "batch"), 1) << "a batch of its own";
+  EXPECT_EQ(counter(outcome.finished.at(2), "steps"), 6);
+}
+
 TEST_F(Lockstep, PrefillsAPromptOnceAndThenOneTokenAtATime) {
   open(R"({"max_requests": 1})");
   const ToyRequest request{.text = "5 6 7 8", .max_new_tokens = 3};

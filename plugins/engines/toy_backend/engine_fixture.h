@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,11 @@ inline void expect_equal(const EngineResult& a, const EngineResult& b) {
   EXPECT_EQ(a.routing_margins, b.routing_margins);
   EXPECT_EQ(a.generated_ranks, b.generated_ranks);
   EXPECT_EQ(a.generated_logits, b.generated_logits);
+}
+
+// A number of engine_counters of a result.
+inline int64_t counter(const EngineResult& result, const char* name) {
+  return nlohmann::json::parse(result.extra).at("engine_counters").at(name).get<int64_t>();
 }
 
 template <class Engine>
