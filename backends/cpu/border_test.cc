@@ -125,6 +125,21 @@ TEST_F(Border, ModelInfoTellsWhatTheConfigSays) {
   EXPECT_EQ(info.logits_mantissa, 24);
   EXPECT_GT(info.weight_bytes, 2u * 128 * 32);
   EXPECT_THAT(std::string(sdk::text(info.device)), ::testing::StartsWith("cpu "));
+  EXPECT_EQ(info.size, sizeof(assay_model_info));
+  EXPECT_EQ(info.determinism, ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3);
+}
+
+TEST_F(Border, ModelInfoFillsNoMoreThanAnOlderHostHasRoomFor) {
+  open_with_cache();
+  auto info = sdk::sized<assay_model_info>();
+  info.size = offsetof(assay_model_info, determinism);
+  info.determinism = 99;
+  ASSERT_TRUE(sdk::call(backend::model_info, model_, &info).ok());
+  EXPECT_EQ(info.vocab_size, 128);
+  EXPECT_EQ(info.size, offsetof(assay_model_info, determinism));
+  EXPECT_EQ(info.determinism, 99U);
+  info.size = 8;
+  EXPECT_EQ(sdk::call(backend::model_info, model_, &info).code(), StatusCode::kInvalid);
 }
 
 TEST_F(Border, AConfigThatDoesNotFitTheCheckpointIsInvalidWithBothShapes) {

@@ -43,7 +43,7 @@ constexpr assay_plugin kPlugin = {
     ASSAY_BACKEND,
     0,
     ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS | ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING |
-        ASSAY_CAP_BATCH | ASSAY_CAP_SEED,
+        ASSAY_CAP_BATCH | ASSAY_CAP_SEED | assay::backend::kOwnLevels,
     "cpu",
     "0.1.0",
     "All models on the processor, AVX-512, AVX2 or plain, equal to the reference bit for bit",

@@ -34,7 +34,8 @@ constexpr assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
                                   ASSAY_BACKEND,
                                   0,
                                   ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS |
-                                      ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING | ASSAY_CAP_BATCH | ASSAY_CAP_SEED,
+                                      ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING | ASSAY_CAP_BATCH | ASSAY_CAP_SEED |
+                                      assay::backend::kOwnLevels,
                                   "reference",
                                   "0.1.0",
                                   "The obvious arithmetic: one token at a time, fp32 accumulation, one thread",

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<uint64_t, const char*>, 11> kCapabilities = {
+constexpr std::array<std::pair<uint64_t, const char*>, 14> kCapabilities = {
     {{ASSAY_CAP_LOGPROBS, "logprobs"},
      {ASSAY_CAP_TOP_N, "top_n"},
      {ASSAY_CAP_PROMPT_LOGPROBS, "prompt_logprobs"},
@@ -28,7 +28,10 @@ constexpr std::array<std::pair<uint64_t, const char*>, 11> kCapabilities = {
      {ASSAY_CAP_TEXT, "text"},
      {ASSAY_CAP_TOKENS, "tokens"},
      {ASSAY_CAP_NEEDS_BACKEND, "needs_backend"},
-     {ASSAY_CAP_RECORDED, "recorded"}}};
+     {ASSAY_CAP_RECORDED, "recorded"},
+     {ASSAY_CAP_L1, "L1"},
+     {ASSAY_CAP_L2, "L2"},
+     {ASSAY_CAP_L3, "L3"}}};
 
 // Loads `file` in a child and carries its descriptor over as JSON.
 void examine(DoctorRow* row) {
@@ -58,6 +61,8 @@ void examine(DoctorRow* row) {
   row->abi = seen["abi"];
   row->description = seen["description"];
   row->capabilities = capability_names(seen["capabilities"]);
+  const bool computes = (seen["capabilities"].get<uint64_t>() & ASSAY_CAP_RECORDED) == 0;
+  if (computes && (row->kind == "engine" || row->kind == "backend")) row->levels = level_names(seen["capabilities"]);
   row->metrics = seen["metrics"].get<std::vector<std::string>>();
 }
 
@@ -123,6 +128,7 @@ std::string to_text(const DoctorReport& report) {
     if (row.ok) {
       out += fmt::format("{:<8} {} {} (ABI {}): {}\n", row.shadowed_by.empty() ? "ok" : "shadowed", what, row.version,
                          row.abi, row.description);
+      if (!row.levels.empty()) out += fmt::format("         determinism: {}\n", row.levels);
       if (!row.metrics.empty() && row.metrics != std::vector<std::string>{row.name}) {
         out += fmt::format("         metrics: {}\n", fmt::join(row.metrics, ", "));
       }

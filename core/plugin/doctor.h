@@ -22,6 +22,7 @@ struct DoctorRow {
   std::string description;
   std::vector<std::string> capabilities;
   std::vector<std::string> metrics;  // comparators: names in METRICS that it serves
+  std::string levels;                // engines and backends that compute: level_names of what they claim
 };
 
 struct DoctorReport {

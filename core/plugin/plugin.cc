@@ -29,6 +29,16 @@ std::optional<Kind> parse_kind(std::string_view word) {
   return std::nullopt;
 }
 
+std::string level_names(uint64_t capabilities) {
+  constexpr std::array<std::pair<uint64_t, const char*>, 3> kNames = {
+      {{ASSAY_CAP_L1, "L1"}, {ASSAY_CAP_L2, "L2"}, {ASSAY_CAP_L3, "L3"}}};
+  std::string names;
+  for (const auto& [bit, name] : kNames) {
+    if ((capabilities & bit) != 0) names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return names.empty() ? "none" : names;
+}
+
 const assay_engine_table* Plugin::engine() const {
   assert(kind == Kind::kEngine);
   return static_cast<const assay_engine_table*>(table);

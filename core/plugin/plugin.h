@@ -24,6 +24,11 @@ enum class Kind : uint32_t {
 std::string_view to_string(Kind kind);
 std::optional<Kind> parse_kind(std::string_view word);
 
+// Determinism levels among ASSAY_CAP_* bits.
+inline constexpr uint64_t kLevels = ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3;
+// "L1, L2, L3"; "none".
+std::string level_names(uint64_t capabilities);
+
 // A loaded plugin. Everything in it stays valid until the process ends: shared objects are never unloaded.
 struct Plugin {
   Kind kind = Kind::kEngine;

@@ -183,6 +183,14 @@ TEST_F(Registry, DoctorIsHealthyWhenOnlyAShadowedFileIsBroken) {
   EXPECT_TRUE(report.healthy());
   EXPECT_THAT(report.rows[0].capabilities, ElementsAre("text", "bit 40"));
   EXPECT_THAT(report.rows[0].metrics, ElementsAre("in_order"));
+  EXPECT_EQ(report.rows[0].levels, "") << "a comparator has none";
+}
+
+TEST(LevelNames, ListWhatIsClaimed) {
+  EXPECT_EQ(level_names(ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3 | ASSAY_CAP_BATCH), "L1, L2, L3");
+  EXPECT_EQ(level_names(ASSAY_CAP_L3), "L3");
+  EXPECT_EQ(level_names(ASSAY_CAP_BATCH), "none");
+  EXPECT_THAT(capability_names(ASSAY_CAP_L1 | ASSAY_CAP_L2), ElementsAre("L1", "L2"));
 }
 
 TEST_F(Registry, DoctorWithoutPluginsSaysSo) { EXPECT_THAT(to_text(doctor(options())), HasSubstr("no plugin files")); }

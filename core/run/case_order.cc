@@ -131,8 +131,9 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   if (options->deterministic_mode) {
     std::map<std::string, std::string> variables = options_.environment;
     for (const auto& [name, value] : prepared.env_vars) variables[name] = value;
-    const Status checked = check_deterministic_mode(variables, options_.backend_options);
+    const Status checked = check_deterministic_variables(variables);
     if (!checked.ok()) return checked.with(test.config);
+    order.deterministic = true;
   }
   Result<std::vector<std::string>> prompts = discover::load_prompts(*options, test.dir);
   if (!prompts) return prompts.status();

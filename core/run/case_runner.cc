@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/run/case_summary.h"
+#include "core/run/deterministic_mode.h"
 #include "core/run/environment.h"
 #include "core/run/events.h"
 #include "core/run/judging.h"
@@ -42,6 +43,18 @@ Verdict verdict_of_engine(StatusCode code) {
     default:
       return Verdict::kCrashed;
   }
+}
+
+// Who has to hold the levels of --deterministic-mode.
+std::vector<LevelClaim> claims_of(const plugin::Plugin& engine, const WorkerPlan& plan, const LoadedModel& model) {
+  std::vector<LevelClaim> claims = {
+      {"engine " + engine.name, engine.capabilities, "choose another engine or leave --deterministic-mode out"}};
+  if (model.plugin() == nullptr) return claims;
+  const bool plain = plan.backend_options.empty() || plan.backend_options == "{}";
+  claims.push_back({"backend " + plan.backend + (plain ? "" : " with " + plan.backend_options), model.levels(),
+                    plain ? "choose another backend or leave --deterministic-mode out"
+                          : "leave out the backend option that gives it up"});
+  return claims;
 }
 
 CaseVerdict failed(const std::vector<FailedRequest>& failures, size_t requests) {
@@ -205,6 +218,13 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   }
   const CaseOrder& order = *filled;
   judged.summary.requests = order.prompts.size();
+  if (order.deterministic) {
+    if (const Status held = check_levels(claims_of(engine_, plan_, model_)); !held.ok()) {
+      judged.verdict = {Verdict::kInvalid, held.message(), "", {}};
+      judged.engine_failed = true;
+      return judged;
+    }
+  }
   const EngineInput input{.engine = &engine_,
                           .backend = model_.backend(),
                           .model = model_.model(),

@@ -4,8 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
+
+#include "core/plugin/plugin.h"
 
 namespace assay::run {
 namespace {
@@ -37,8 +38,7 @@ std::vector<std::string> values_of(const std::string& text, bool list) {
 
 }  // namespace
 
-Status check_deterministic_mode(const std::map<std::string, std::string>& variables,
-                                const std::string& backend_options) {
+Status check_deterministic_variables(const std::map<std::string, std::string>& variables) {
   for (const Rule& rule : rules()) {
     const auto set = variables.find(rule.variable);
     if (set == variables.end()) continue;
@@ -48,11 +48,16 @@ Status check_deterministic_mode(const std::map<std::string, std::string>& variab
                                  rule.variable, set->second, fmt::join(rule.admitted, " or ")));
     }
   }
-  const auto options = nlohmann::json::parse(backend_options, nullptr, false);
-  if (options.is_object() && options.contains("prefill") && options["prefill"] == "fast") {
-    return invalid(
-        "--deterministic-mode: backend option prefill is 'fast', which holds determinism level L1 only, expected L1 to "
-        "L3; leave the option out");
+  return {};
+}
+
+Status check_levels(const std::vector<LevelClaim>& claims) {
+  for (const LevelClaim& claim : claims) {
+    const uint64_t missing = plugin::kLevels & ~claim.levels;
+    if (missing == 0) continue;
+    return invalid(fmt::format("--deterministic-mode: {} does not hold {} (it claims {}), expected L1, L2, L3; {}",
+                               claim.who, plugin::level_names(missing), plugin::level_names(claim.levels),
+                               claim.remedy));
   }
   return {};
 }

@@ -2,13 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include "assay/plugin_abi.h"
+
 namespace assay::run {
 namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(const std::map<std::string, std::string>& variables, const std::string& options = "") {
-  const Status status = check_deterministic_mode(variables, options);
+std::string refusal(const std::map<std::string, std::string>& variables) {
+  const Status status = check_deterministic_variables(variables);
   return status.ok() ? "ok" : status.message();
 }
 
@@ -29,9 +31,18 @@ TEST(DeterministicMode, NamesTheVariableThatAllowsOtherResults) {
   EXPECT_THAT(refusal({{"CUBLAS_WORKSPACE_CONFIG", ":0:0"}}), HasSubstr("is ':0:0', expected :4096:8 or :16:8"));
 }
 
-TEST(DeterministicMode, RefusesABackendOptionThatGivesUpALevel) {
-  EXPECT_THAT(refusal({}, R"({"prefill": "fast"})"), HasSubstr("prefill is 'fast'"));
-  EXPECT_EQ(refusal({}, R"({"threads": 2})"), "ok");
+TEST(DeterministicMode, NamesWhoDoesNotHoldWhichLevel) {
+  const LevelClaim all{"engine buffered", ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3 | ASSAY_CAP_BATCH, "x"};
+  EXPECT_TRUE(check_levels({all}).ok());
+  EXPECT_TRUE(check_levels({all, all}).ok());
+  const Status one = check_levels({all, {"backend fast", ASSAY_CAP_L1, "leave prefill out"}});
+  EXPECT_EQ(one.code(), StatusCode::kInvalid);
+  EXPECT_EQ(one.message(),
+            "--deterministic-mode: backend fast does not hold L2, L3 (it claims L1), expected L1, L2, L3; leave "
+            "prefill out");
+  EXPECT_THAT(check_levels({{"engine e", ASSAY_CAP_BATCH, ""}, all}).message(),
+              HasSubstr("engine e does not hold L1, L2, L3 (it claims none)"));
+  EXPECT_THAT(check_levels({{"engine e", ASSAY_CAP_L1 | ASSAY_CAP_L3, ""}}).message(), HasSubstr("not hold L2 (it"));
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ class LoadedModel {
   uint64_t weight_bytes() const { return weight_bytes_; }
   int vocab_size() const { return vocab_size_; }                // columns of the logits; 0 without a backend
   int32_t logits_mantissa() const { return logits_mantissa_; }  // bits, hidden one included; 0: not known
+  // ASSAY_CAP_L1 to L3 that hold with the options it was opened with; of a plugin older than ABI 1.2: its capability
+  // bits.
+  uint64_t levels() const { return levels_; }
 
  private:
   struct Close {
@@ -49,6 +52,7 @@ class LoadedModel {
   uint64_t weight_bytes_ = 0;
   int vocab_size_ = 0;
   int32_t logits_mantissa_ = 0;
+  uint64_t levels_ = 0;
 };
 
 }  // namespace assay::run

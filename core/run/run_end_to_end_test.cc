@@ -54,6 +54,13 @@ TEST_F(Run, CasesWithEqualEnvironmentShareOneLoadAndOthersDoNot) {
   EXPECT_EQ(*read_results(outcome("d").actual)->requests[0].text, "blue");
 }
 
+TEST_F(Run, DeterministicModeNeedsAnEngineThatClaimsTheLevels) {
+  add_golden(add_case("same", {"ok hallo"}, "  --deterministic-mode: true\n"), "ok hallo", "hallo");
+  run();
+  EXPECT_EQ(verdict("same"), "INVALID");
+  EXPECT_THAT(reason("same"), HasSubstr("--deterministic-mode: engine misbehaving does not hold L1, L2, L3"));
+}
+
 TEST_F(Run, ProblemOfOneCaseCostsThatCaseAlone) {
   add_golden(add_case("good", {"ok hallo"}), "ok hallo", "hallo");
   add_case("unknown_argument", {"ok a"}, "  --num-layer: 4\n");

@@ -39,6 +39,7 @@ void visit_order(Order& o, Visit&& visit) {
   visit("passes", o.passes);
   visit("record_quantities", o.record_quantities);
   visit("output_path", o.output_path);
+  visit("deterministic", o.deterministic);
   visit("relation", o.relation);
   visit("metamorphic_batches", o.metamorphic.batches);
   visit("metamorphic_chunks", o.metamorphic.chunks);

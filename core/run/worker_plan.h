@@ -39,6 +39,7 @@ struct CaseOrder {
   int passes = 1;        // --inference-repeat-n: of each repeat, to measure throughput; the last one's results count
   bool record_quantities = false;  // results get throughput, memory and prefill counts, listed in METRICS or not
   std::string output_path;         // --output-path, written besides actual.json; empty: none
+  bool deterministic = false;      // --deterministic-mode: engine and model have to hold L1 to L3
   std::string relation;            // metamorphic::RelationInfo::name: judged by that, without a golden; empty: golden
   metamorphic::Parameters metamorphic;  // for a relation
 };

@@ -19,6 +19,11 @@ std::string metrics_text(const plugin::DoctorRow& row) {
   return text;
 }
 
+// "; determinism: L1, L2, L3" of engines and backends.
+std::string levels_text(const plugin::DoctorRow& row) {
+  return row.levels.empty() ? "" : "; determinism: " + row.levels;
+}
+
 // One line a plugin that would be used.
 std::string list_text(const plugin::DoctorReport& report) {
   std::string text;
@@ -27,7 +32,7 @@ std::string list_text(const plugin::DoctorReport& report) {
       text += row.file.string() + ": shadowed by " + row.shadowed_by.string() + "\n";
     } else if (row.ok) {
       text += row.kind + " " + row.name + " " + row.version + " (ABI " + row.abi + "): " + row.description +
-              metrics_text(row) + "\n";
+              levels_text(row) + metrics_text(row) + "\n";
     } else {
       text += row.message + "\n";
     }

@@ -1,5 +1,8 @@
 #include "backends/reference/border/table.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,12 +79,14 @@ int32_t model_info(void* model, assay_model_info* info, assay_error* error) {
     full.logits_mantissa = config.arithmetic == model::Arithmetic::kBf16 ? 8 : 24;
     full.weight_bytes = opened.weight_bytes();
     full.device = sdk::view(opened.device());
-    const uint32_t size = info->size;
-    if (size < sizeof(full)) {
-      return invalid("assay_model_info: size " + std::to_string(size) + ", expected " + std::to_string(sizeof(full)));
+    full.determinism = kOwnLevels;
+    constexpr size_t kFirstAbi = offsetof(assay_model_info, determinism);
+    if (info->size < kFirstAbi) {
+      return invalid("assay_model_info: size " + std::to_string(info->size) + ", expected " +
+                     std::to_string(kFirstAbi) + " or more; set it to sizeof");
     }
-    *info = full;
-    info->size = size;
+    full.size = std::min(info->size, full.size);
+    std::memcpy(info, &full, full.size);
     return {};
   });
 }

@@ -36,6 +36,12 @@ TEST_P(Engine, HasACompleteDescriptor) {
   EXPECT_EQ(plugin_.engine()->size, sizeof(assay_engine_table));
 }
 
+// What the engines that compute claim, their equality tests and megatron_vectors prove.
+TEST_P(Engine, ClaimsItsLevelsOfDeterminism) {
+  const bool computes = (plugin_.capabilities & ASSAY_CAP_NEEDS_BACKEND) != 0;
+  EXPECT_EQ(plugin_.capabilities & plugin::kLevels, computes ? plugin::kLevels : 0);
+}
+
 TEST_P(Engine, DescribesItsOptionsAsJsonSchema) {
   const nlohmann::json schema = nlohmann::json::parse(plugin_.options_schema, nullptr, false);
   ASSERT_TRUE(schema.is_object());

@@ -29,9 +29,10 @@
 namespace assay::engines {
 
 // What the descriptor promises (ASSAY_CAP_*).
-inline constexpr uint64_t kStaticCapabilities =
-    ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS | ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING |
-    ASSAY_CAP_BATCH | ASSAY_CAP_SEED | ASSAY_CAP_TEXT | ASSAY_CAP_TOKENS | ASSAY_CAP_NEEDS_BACKEND;
+inline constexpr uint64_t kStaticCapabilities = ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS |
+                                                ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING | ASSAY_CAP_BATCH |
+                                                ASSAY_CAP_SEED | ASSAY_CAP_TEXT | ASSAY_CAP_TOKENS |
+                                                ASSAY_CAP_NEEDS_BACKEND | ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3;
 
 // Methods mean what assay_engine_table says. One thread at a time.
 class StaticEngine {

@@ -180,6 +180,7 @@ const assay_backend_table kTable = {
       info->max_positions = model->max_positions;
       info->logits_mantissa = 24;
       info->device = sdk::view(std::string_view("toy"));
+      info->determinism = ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3;
       return ASSAY_OK;
     },
     .make_cache = [](void* handle, const assay_cache_spec* spec, void** cache, assay_error*) -> int32_t {
