@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/discover/metamorphic_block.h"
 #include "core/discover/nearest.h"
 #include "core/discover/units.h"
 #include "core/discover/waivers.h"
@@ -9,9 +10,9 @@
 namespace assay::discover {
 namespace {
 
-constexpr std::array<std::string_view, 11> kKeys = {"engine",    "backend", "golden",       "known_completion",
+constexpr std::array<std::string_view, 12> kKeys = {"engine",    "backend", "golden",       "known_completion",
                                                     "tolerance", "timeout", "memory_limit", "requires",
-                                                    "tags",      "waivers", "script"};
+                                                    "tags",      "waivers", "script",       "metamorphic"};
 constexpr std::array<std::string_view, 2> kGoldenKinds = {"known_completion", "characteristic"};
 
 // A non-empty text.
@@ -81,6 +82,8 @@ void read_key(const YamlEntry& entry, AssayBlock& block, SchemaErrors& errors) {
     block.tags = texts_of(value, key, errors);
   } else if (key == "waivers") {
     block.waivers = read_waivers(value, errors);
+  } else if (key == "metamorphic") {
+    block.metamorphic = read_metamorphic_block(value, errors);
   } else {
     errors.add(value, "ASSAY." + key + " is unknown" + did_you_mean(key, kKeys));
   }
@@ -95,6 +98,11 @@ void read_assay_block(const YamlNode& node, AssayBlock& block, SchemaErrors& err
   for (const YamlEntry& entry : node.entries) read_key(entry, block, errors);
   if (block.golden == GoldenKind::kCharacteristic && !block.known_completion.empty()) {
     errors.add(node, "ASSAY.known_completion needs ASSAY.golden: known_completion");
+  }
+  if (block.metamorphic && node.find("golden") != nullptr) {
+    errors.add(*node.find("golden"),
+               "ASSAY.golden and ASSAY.metamorphic exclude each other: a case judged by relations "
+               "has no golden; make two cases of it");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/discover/json_text.h"
+#include "core/discover/metamorphic_block.h"
 #include "core/golden/text.h"
 
 namespace assay::discover {
@@ -54,6 +55,12 @@ void append_case(std::string& out, const TestCase& test_case) {
   append_field(out, "goldens");
   append_list(out, test_case.goldens, [](const GoldenFile& golden) { return std::string_view(golden.file); });
   append_text_or_null(out, "error", test_case.error.message());
+  append_field(out, "metamorphic");
+  if (test_case.assay.metamorphic) {
+    append_list(out, relations_of(*test_case.assay.metamorphic), same);
+  } else {
+    out += "null";
+  }
   append_text_or_null(out, "model_args_sha256", model_args_digest(test_case.model_args));
   append_field(out, "notes");
   append_list(out, test_case.notes, same);
@@ -64,6 +71,13 @@ std::string joined(const std::vector<std::string>& texts, std::string_view none)
   std::string line;
   for (const std::string& text : texts) line += (line.empty() ? "" : ",") + text;
   return line.empty() ? std::string(none) : line;
+}
+
+// What judges the case.
+std::string judges(const TestCase& test_case) {
+  const auto& block = test_case.assay.metamorphic;
+  if (!block) return joined(test_case.metrics.value_or(std::vector<std::string>()), "no metrics");
+  return "relations: " + (block->relations.empty() ? "all" : joined(block->relations, ""));
 }
 
 void append_padded(std::string& out, std::string_view text, size_t width) {
@@ -132,8 +146,7 @@ std::string list_text(const std::vector<TestCase>& cases) {
     append_padded(out, text::printable(test_case.mode), 11);
     const std::string engine = engine_of(test_case);
     append_padded(out, engine.empty() ? "-" : text::printable(engine), 13);
-    const std::string metrics = joined(test_case.metrics.value_or(std::vector<std::string>()), "no metrics");
-    append_padded(out, text::printable(metrics), 26);
+    append_padded(out, text::printable(judges(test_case)), 26);
     out += std::to_string(test_case.goldens.size()) + (test_case.goldens.size() == 1 ? " golden\n" : " goldens\n");
     if (test_case.error.ok()) continue;
     ++bad;

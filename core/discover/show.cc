@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/discover/list.h"
+#include "core/discover/metamorphic_block.h"
 #include "core/discover/waivers.h"
 
 namespace assay::discover {
@@ -32,6 +33,36 @@ std::string shortened(const std::string& text) {
   return out.substr(0, end) + "...";
 }
 
+std::string numbers(const std::vector<int32_t>& list) {
+  std::string out;
+  for (const int32_t number : list) out += (out.empty() ? "" : ", ") + std::to_string(number);
+  return out;
+}
+
+// What the case asks for, and what it leaves to the default is not shown.
+std::string metamorphic_text(const MetamorphicBlock& block) {
+  const std::vector<std::string> relations = relations_of(block);
+  std::string out = "relations " + joined(relations, "-") + " (" + std::to_string(relations.size()) + ")\n";
+  for (const auto& [what, list] : {std::pair("batches", &block.batches), std::pair("chunks", &block.chunks),
+                                   std::pair("threads", &block.threads)}) {
+    if (!list->empty()) out += std::string("  ") + what + " " + numbers(*list) + "\n";
+  }
+  if (block.prompt_tokens) out += "  prompt_tokens " + std::to_string(*block.prompt_tokens) + "\n";
+  if (block.new_tokens) out += "  new_tokens " + std::to_string(*block.new_tokens) + "\n";
+  return out;
+}
+
+Json metamorphic_json(const std::optional<MetamorphicBlock>& block) {
+  if (!block) return nullptr;
+  Json json = {{"relations", relations_of(*block)}};
+  if (!block->batches.empty()) json["batches"] = block->batches;
+  if (!block->chunks.empty()) json["chunks"] = block->chunks;
+  if (!block->threads.empty()) json["threads"] = block->threads;
+  if (block->prompt_tokens) json["prompt_tokens"] = *block->prompt_tokens;
+  if (block->new_tokens) json["new_tokens"] = *block->new_tokens;
+  return json;
+}
+
 std::vector<std::string> names_of(const std::vector<Verdict>& verdicts) {
   std::vector<std::string> names;
   names.reserve(verdicts.size());
@@ -45,8 +76,9 @@ std::string waivers_text(const std::vector<Waiver>& waivers, const std::string& 
   for (const Waiver& waiver : waivers) {
     out += "  " + joined(names_of(waiver.verdicts), "-") + (waiver.expect_failure ? " expected, " : ", ") +
            waiver_validity(waiver, today);
-    for (const auto& [what, limits] : {std::pair("metrics", &waiver.metrics), std::pair("platforms", &waiver.platforms),
-                                       std::pair("environments", &waiver.environments)}) {
+    for (const auto& [what, limits] :
+         {std::pair("metrics", &waiver.metrics), std::pair("platforms", &waiver.platforms),
+          std::pair("environments", &waiver.environments), std::pair("relations", &waiver.relations)}) {
       if (!limits->empty()) out += std::string("; ") + what + " " + joined(*limits, "");
     }
     out += "\n    " + shortened(waiver.reason) + " (" + waiver.owner + ", " + waiver.issue + ")\n";
@@ -66,6 +98,7 @@ Json waivers_json(const std::vector<Waiver>& waivers, const std::string& today) 
                     {"metrics", waiver.metrics},
                     {"platforms", waiver.platforms},
                     {"environments", waiver.environments},
+                    {"relations", waiver.relations},
                     {"expect_failure", waiver.expect_failure}});
   }
   return list;
@@ -129,7 +162,10 @@ std::string show_text(const ShowInput& input) {
                     joined(test_case.metrics.value_or(std::vector<std::string>()), "none") + "\n";
   std::vector<std::string> files;
   for (const GoldenFile& golden : test_case.goldens) files.push_back(golden.file);
-  out += "goldens   " + joined(files, "none") + "\njudged by " + joined(input.judging_goldens, "none") + "\n";
+  const auto& metamorphic = test_case.assay.metamorphic;
+  out += "goldens   " + joined(files, "none") + "\njudged by " +
+         (metamorphic ? "relations between runs of its own" : joined(input.judging_goldens, "none")) + "\n";
+  if (metamorphic) out += metamorphic_text(*metamorphic);
   out += waivers_text(test_case.assay.waivers, input.today);
   if (test_case.test_evaluation == "xpass") out += "TEST_EVALUATION xpass: the engine may fail\n";
   out += "ENV_VARS (" + std::to_string(test_case.env_vars.size()) + ")\n";
@@ -170,6 +206,7 @@ std::string show_json(const ShowInput& input) {
       {"prompts", input.prompts},
       {"goldens", std::move(goldens)},
       {"judging_goldens", input.judging_goldens},
+      {"metamorphic", metamorphic_json(test_case.assay.metamorphic)},
       {"waivers", waivers_json(test_case.assay.waivers, input.today)},
       {"notes", notes},
       {"errors", errors}};

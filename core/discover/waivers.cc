@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/discover/metamorphic_block.h"
 #include "core/discover/nearest.h"
 #include "core/golden/date.h"
 #include "core/golden/text.h"
@@ -10,8 +11,9 @@
 namespace assay::discover {
 namespace {
 
-constexpr std::array<std::string_view, 9> kMembers = {
-    "reason", "owner", "issue", "expires", "verdicts", "metrics", "platforms", "environments", "expect_failure"};
+constexpr std::array<std::string_view, 10> kMembers = {"reason",    "owner",         "issue",     "expires",
+                                                       "verdicts",  "metrics",       "platforms", "environments",
+                                                       "relations", "expect_failure"};
 constexpr std::array<std::string_view, 5> kMandatory = {"reason", "owner", "issue", "expires", "verdicts"};
 constexpr std::array<std::string_view, 7> kWaivable = {"DRIFT",   "DIVERGED", "FLAKY",  "NOT_COMPARABLE",
                                                        "INVALID", "INFRA",    "CRASHED"};
@@ -56,6 +58,8 @@ class Reader {
       waiver->platforms = texts(value, key);
     } else if (key == "environments") {
       waiver->environments = texts(value, key);
+    } else if (key == "relations") {
+      waiver->relations = read_relations(value, name_ + ".relations", errors_);
     } else if (key == "expect_failure") {
       waiver->expect_failure = value.text == "true";
       if (!value.is_scalar() || (value.text != "true" && value.text != "false")) {

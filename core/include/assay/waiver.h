@@ -17,6 +17,7 @@ struct Waiver {
   std::vector<std::string> metrics = {};       // every metric that fails must be among these; empty: any
   std::vector<std::string> platforms = {};     // empty: any
   std::vector<std::string> environments = {};  // empty: any
+  std::vector<std::string> relations = {};     // metamorphic ones that it concerns alone; empty: any, and goldens
   bool expect_failure = false;                 // the case has to fail: a pass is XPASS
 };
 
