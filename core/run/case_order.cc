@@ -91,7 +91,8 @@ CasePreparer::CasePreparer(const RunOptions& options) : options_(options) {
   for (const auto& [name, value] : options.environment) variables_.environment.emplace(name, value);
 }
 
-Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine) {
+Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine,
+                                           bool golden) {
   const fs::path folder = options_.output / "cases" / id;
   if (options_.variables.count("INFERENCE_OUTPUT_PATH") == 0) {
     variables_.set["INFERENCE_OUTPUT_PATH"] = (folder / "actual.json").string();
@@ -112,11 +113,8 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   order.repeats = *repeats;
   order.record_quantities = options_.record_quantities;
   order.tolerances = test.assay.tolerance;
-  order.known_completion = test.assay.golden == GoldenKind::kKnownCompletion;
-  for (const std::string& source : test.assay.known_completion) {
-    Result<std::string> found = discover::find_input(source, test.dir);
-    if (!found) return found.status().with("ASSAY.known_completion");
-    order.known_sources.push_back(*std::move(found));
+  if (golden) {
+    if (Status taken = take_known_completion(test, &order); !taken.ok()) return taken;
   }
   order.routing = std::count(order.metrics.begin(), order.metrics.end(), "routing_indices") > 0;
   if (engine.can(ASSAY_CAP_RECORDED)) {
@@ -148,9 +146,23 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   order.seed = static_cast<uint64_t>(options->seed);
   order.passes = options->repeat;
   order.engine_options = engine_options(engine, *options, options_.engine_options);
+  if (!golden) {
+    prepared.cost *= order.repeats;
+    return prepared;
+  }
   if (options->output_path != (folder / "actual.json").string()) order.output_path = options->output_path;
   prepared.cost *= static_cast<double>(order.prompts.size()) * (1 + order.max_new_tokens) * order.repeats;
   return prepared;
+}
+
+Status CasePreparer::take_known_completion(const TestCase& test, CaseOrder* order) {
+  order->known_completion = test.assay.golden == GoldenKind::kKnownCompletion;
+  for (const std::string& source : test.assay.known_completion) {
+    Result<std::string> found = discover::find_input(source, test.dir);
+    if (!found) return found.status().with("ASSAY.known_completion");
+    order->known_sources.push_back(*std::move(found));
+  }
+  return {};
 }
 
 // --repeat, else N_REPEAT of ENV_VARS as in the ancestor's harness, else once.

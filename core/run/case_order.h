@@ -29,13 +29,16 @@ class CasePreparer {
   // `options` outlives the preparer.
   explicit CasePreparer(const RunOptions& options);
 
-  // `id` names the case's folder below cases/. Fails with the line that becomes the verdict: unset variables, arguments
-  // that are unknown or cannot be honoured, prompts or a checkpoint that are missing, LD_* in ENV_VARS without
-  // allow_scripts (kInvalid, kNotFound, kUnsupported); a disk that fails (kInfra).
-  Result<PreparedCase> prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine);
+  // `id` names the case's folder below cases/. With `golden` false the case is judged by a relation: known completions
+  // are not looked for, --output-path is not written, and `cost` is that of one token. Fails with the line that becomes
+  // the verdict: unset variables, arguments that are unknown or cannot be honoured, prompts or a checkpoint that are
+  // missing, LD_* in ENV_VARS without allow_scripts (kInvalid, kNotFound, kUnsupported); a disk that fails (kInfra).
+  Result<PreparedCase> prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine,
+                               bool golden = true);
 
  private:
   Status take_env_vars(const TestCase& test, PreparedCase* prepared) const;
+  static Status take_known_completion(const TestCase& test, CaseOrder* order);
   Result<int> repeats_of(const std::map<std::string, std::string>& env_vars) const;
   Result<discover::EngineOptions> resolve(const TestCase& test, const model::ArgRecord& given, bool needs_model,
                                           PreparedCase* prepared);

@@ -210,6 +210,10 @@ Result<SessionResult> CaseRunner::run_passes(const CaseOrder& order, const Engin
 
 CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files& files) {
   Judged judged;
+  if (!given.relation.empty()) {
+    judged.verdict = {Verdict::kNotComparable, fmt::format("relation {}: cannot be run yet", given.relation), "", {}};
+    return judged;
+  }
   std::vector<Quantity> quantities;
   Result<CaseOrder> filled = with_recorded_requests(given, &quantities);
   if (!filled) {

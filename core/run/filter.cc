@@ -171,6 +171,11 @@ bool any_matches(const std::string& glob, const std::vector<std::string>& values
   return std::any_of(values.begin(), values.end(), [&](const std::string& value) { return glob_matches(glob, value); });
 }
 
+bool name_matches(const std::string& glob, const std::string& name) {
+  const size_t slash = name.rfind('/');
+  return glob_matches(glob, name) || (slash != std::string::npos && glob_matches(glob, name.substr(slash + 1)));
+}
+
 bool holds(const Filter::Node& node, const FilterSubject& subject) {
   switch (node.kind) {
     case Kind::kAnd:
@@ -186,9 +191,9 @@ bool holds(const Filter::Node& node, const FilterSubject& subject) {
   if (node.key == "tag") return any_matches(node.glob, subject.tags);
   if (node.key == "engine") return glob_matches(node.glob, subject.engine);
   if (node.key == "model") return glob_matches(node.glob, subject.model);
-  const size_t slash = subject.name.rfind('/');
-  return glob_matches(node.glob, subject.name) ||
-         (slash != std::string::npos && glob_matches(node.glob, subject.name.substr(slash + 1)));
+  if (name_matches(node.glob, subject.name)) return true;
+  return !subject.relation.empty() &&
+         name_matches(node.glob, subject.name.substr(0, subject.name.size() - subject.relation.size() - 1));
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 //   key        := "name" | "metric" | "engine" | "tag" | "model"           (a bare glob is a name)
 // Globs know *, ? and [a-z]; they match the whole value, letters as written. A glob in double quotes may hold blanks,
 // parentheses and the words and, or, not. `metric:` and `tag:` hold when one of the case's values matches; `name:` when
-// the whole name or its last part ("moe/case_b1": "case_b1") does.
+// the whole name or its last part ("moe/case_b1": "case_b1") does; of a relation ("moe/case_b1@prefix_cache") also when
+// these do without what follows the case's name, so that a case's name selects all its relations.
 #pragma once
 
 #include <memory>
@@ -19,11 +20,12 @@ namespace assay::run {
 
 // What an expression can ask about a case.
 struct FilterSubject {
-  std::string name;
+  std::string name;  // of the row: with "@relation" where there is one
   std::string model;
   std::string engine;
   std::vector<std::string> metrics;
   std::vector<std::string> tags;
+  std::string relation = {};
 };
 
 // Immutable after parse(); safe from any thread.

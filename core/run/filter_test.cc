@@ -47,6 +47,23 @@ TEST(Filter, NameMatchesAsAWholeOrByItsLastPart) {
     EXPECT_FALSE(Filter::parse(glob)->matches(nested)) << glob;
 }
 
+TEST(Filter, ARelationMatchesByItsOwnNameAndByThatOfItsCase) {
+  const FilterSubject row = {.name = "moe/licences@prefix_cache",
+                             .model = "moe",
+                             .engine = "",
+                             .metrics = {},
+                             .tags = {},
+                             .relation = "prefix_cache"};
+  for (const char* glob : {"*@prefix_cache", "licences", "moe/licences", "licences@prefix_cache", "*@*", "lic*"}) {
+    EXPECT_TRUE(Filter::parse(glob)->matches(row)) << glob;
+  }
+  for (const char* glob : {"*@chunked_prefill", "moe", "prefix_cache", "not licences", "not *@*"}) {
+    EXPECT_FALSE(Filter::parse(glob)->matches(row)) << glob;
+  }
+  const FilterSubject folder = {.name = "moe/a@b", .model = "moe", .engine = "", .metrics = {}, .tags = {}};
+  EXPECT_FALSE(Filter::parse("a")->matches(folder)) << "the @ of a folder's name is no relation";
+}
+
 TEST(Filter, KeysLookAtTheirValues) {
   EXPECT_TRUE(selects("metric:logprobs"));
   EXPECT_FALSE(selects("metric:generated_tokens"));

@@ -13,6 +13,7 @@
 #include "core/run/backend_choice.h"
 #include "core/run/case_order.h"
 #include "core/run/filter.h"
+#include "core/run/relation_rows.h"
 #include "core/run/reproduce.h"
 
 namespace assay::run {
@@ -29,13 +30,7 @@ class Planner {
     Result<Filter> filter = Filter::parse(options_.filter);
     if (!filter) return filter.status();
     if (Status usable = check_overrides(); !usable.ok()) return usable;
-    for (const TestCase& test : options_.cases) {
-      if (filter->matches(subject_of(test))) {
-        add(test);
-      } else {
-        ++plan_.filtered;
-      }
-    }
+    for (const TestCase& test : options_.cases) select(test, *filter);
     plan_.today = options_.today.empty() ? utc_today() : options_.today;
     plan_.environment = options_.environment_name;
     split_recorded();
@@ -64,9 +59,41 @@ class Planner {
     return {};
   }
 
-  FilterSubject subject_of(const TestCase& test) const {
-    FilterSubject subject{.name = test.name, .model = test.model, .engine = "", .metrics = {}, .tags = test.assay.tags};
-    subject.engine = engine_name(test);
+  // What the rows of one case, one a relation, have in common.
+  struct Ready {
+    bool settled = false;  // the verdict stands for all of them
+    Verdict verdict = Verdict::kInvalid;
+    std::string reason;
+    CaseSummary summary;  // engine, backend, platform
+    const plugin::Plugin* engine = nullptr;
+    PreparedCase prepared;
+  };
+
+  void select(const TestCase& test, const Filter& filter) {
+    std::vector<std::string> relations = relations_wanted(test, options_.metamorphic);
+    const bool by_golden = relations.empty();
+    if (by_golden) relations = {""};
+    const size_t all = relations.size();
+    std::erase_if(relations, [&](const std::string& one) { return !filter.matches(subject_of(test, one)); });
+    plan_.filtered += all - relations.size();
+    if (relations.empty()) return;
+    const std::string id = by_golden ? unique_id(test.name) : test.name;
+    const Ready ready = prepare(test, id, by_golden);
+    if (by_golden) return add(test, "", id, ready);
+    if (ready.settled) {  // one line says it for all relations
+      const std::string only = relations.size() == 1 && test.error.ok() ? relations.front() : "";
+      return add(test, only, unique_id(row_name(test.name, only)), ready);
+    }
+    for (const std::string& one : relations) add(test, one, unique_id(row_name(test.name, one)), ready);
+  }
+
+  FilterSubject subject_of(const TestCase& test, const std::string& relation) const {
+    FilterSubject subject{.name = row_name(test.name, relation),
+                          .model = test.model,
+                          .engine = engine_name(test),
+                          .metrics = {},
+                          .tags = test.assay.tags,
+                          .relation = relation};
     if (test.metrics) subject.metrics = *test.metrics;
     return subject;
   }
@@ -75,60 +102,77 @@ class Planner {
     return options_.engine.empty() ? discover::engine_of(test) : options_.engine;
   }
 
-  void add(const TestCase& test) {
+  // Adds a row and puts it into its group, or settles it.
+  void add(const TestCase& test, const std::string& relation, const std::string& id, const Ready& ready) {
     PlannedCase planned;
-    planned.order.id = unique_id(test.name);
-    planned.outcome.name = test.name;
-    planned.outcome.path = test.dir;
-    planned.outcome.model = test.model;
-    if (test.metrics) planned.outcome.metrics = *test.metrics;
-    planned.outcome.reproduce = reproduce_command(options_, test.dir);
+    CaseOutcome& outcome = planned.outcome;
+    outcome.name = row_name(test.name, relation);
+    outcome.relation = relation;
+    outcome.path = test.dir;
+    outcome.model = test.model;
+    if (test.metrics) outcome.metrics = *test.metrics;
+    outcome.reproduce = reproduce_command(options_, test.dir, relation);
+    outcome.summary = ready.summary;
     planned.timeout = options_.case_timeout;
     if (test.assay.timeout_s) {
       planned.timeout = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*test.assay.timeout_s * 1000)));
     }
     planned.declarations = declarations_of(test);
     planned.memory_limit = test.assay.memory_limit.value_or(0);
+    planned.order = ready.prepared.order;
+    planned.order.id = id;
+    planned.order.name = outcome.name;
+    planned.order.relation = relation;
+    planned.order.metamorphic = parameters_of(test);
+    planned.cost = ready.prepared.cost;
+    if (!relation.empty()) planned.cost *= relation_tokens(relation, planned.order.metamorphic);
+    planned.settled = ready.settled;
+    if (ready.settled) outcome.verdict = {ready.verdict, ready.reason, "", {}};
     plan_.cases.push_back(std::move(planned));
-    place(test, plan_.cases.size() - 1);
+    if (ready.settled) return;
+    const Key key(ready.summary.engine, ready.summary.backend, ready.prepared.model, ready.summary.platform,
+                  ready.prepared.env_vars);
+    const auto [place, is_new] = groups_.try_emplace(key, plan_.groups.size());
+    if (is_new) {
+      plan_.groups.push_back(make_group(ready.prepared, ready.summary, ready.engine->can(ASSAY_CAP_RECORDED)));
+    }
+    plan_.groups[place->second].cases.push_back(plan_.cases.size() - 1);
   }
 
-  void settle(size_t index, Verdict verdict, const std::string& reason) {
-    plan_.cases[index].settled = true;
-    plan_.cases[index].outcome.verdict = {verdict, reason, "", {}};
-  }
-
-  // Puts the case into its group, or settles it.
-  void place(const TestCase& test, size_t index) {
-    if (!test.error.ok()) return settle(index, Verdict::kInvalid, test.error.message());
+  Ready prepare(const TestCase& test, const std::string& id, bool by_golden) {
+    Ready ready;
+    const auto settle = [&ready](Verdict verdict, const std::string& reason) {
+      ready.settled = true;
+      ready.verdict = verdict;
+      ready.reason = reason;
+      return std::move(ready);
+    };
+    if (!test.error.ok()) return settle(Verdict::kInvalid, test.error.message());
     if (test.mode != "inference") {
-      return settle(index, Verdict::kSkipped, fmt::format("MODE {} is not run by assay, only inference is", test.mode));
+      return settle(Verdict::kSkipped, fmt::format("MODE {} is not run by assay, only inference is", test.mode));
     }
-    if (const std::string absent = absent_requirement(test); !absent.empty()) {
-      return settle(index, Verdict::kSkipped, absent);
-    }
-    CaseSummary& summary = plan_.cases[index].outcome.summary;
+    if (const std::string absent = absent_requirement(test); !absent.empty()) return settle(Verdict::kSkipped, absent);
+    CaseSummary& summary = ready.summary;
     summary.engine = engine_name(test);
     const Result<const plugin::Plugin*> engine = registry_.find(plugin::Kind::kEngine, summary.engine);
-    if (!engine) return settle(index, Verdict::kInvalid, engine.status().message());
-    const std::string id = plan_.cases[index].order.id;
-    Result<PreparedCase> prepared = preparer_.prepare(test, id, **engine);
-    if (!prepared) return settle(index, verdict_of(prepared.status()), prepared.status().message());
-    if ((*engine)->can(ASSAY_CAP_NEEDS_BACKEND)) {
+    if (!engine) return settle(Verdict::kInvalid, engine.status().message());
+    ready.engine = *engine;
+    if (!by_golden && ready.engine->can(ASSAY_CAP_RECORDED)) {
+      return settle(Verdict::kNotComparable,
+                    fmt::format("engine {} gives recorded results and computes none: relations "
+                                "between two runs of it say nothing; choose another --engine",
+                                summary.engine));
+    }
+    Result<PreparedCase> prepared = preparer_.prepare(test, id, *ready.engine, by_golden);
+    if (!prepared) return settle(verdict_of(prepared.status()), prepared.status().message());
+    if (ready.engine->can(ASSAY_CAP_NEEDS_BACKEND)) {
       const Result<std::string> backend = choose_backend(test);
-      if (!backend) return settle(index, verdict_of(backend.status()), backend.status().message());
+      if (!backend) return settle(verdict_of(backend.status()), backend.status().message());
       summary.backend = *backend;
     }
     summary.platform = options_.platform.empty() ? default_platform(summary.backend) : options_.platform;
-    plan_.cases[index].cost = prepared->cost;
-    CaseOrder& order = plan_.cases[index].order;
-    order = std::move(prepared->order);
-    order.id = id;
-    order.name = test.name;
-    const Key key(summary.engine, summary.backend, prepared->model, summary.platform, prepared->env_vars);
-    const auto [place, is_new] = groups_.try_emplace(key, plan_.groups.size());
-    if (is_new) plan_.groups.push_back(make_group(*prepared, summary, (*engine)->can(ASSAY_CAP_RECORDED)));
-    plan_.groups[place->second].cases.push_back(index);
+    ready.prepared = *std::move(prepared);
+    return ready;
   }
 
   static Verdict verdict_of(const Status& status) {

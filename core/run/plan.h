@@ -35,7 +35,8 @@ struct Group {
 };
 
 struct Plan {
-  std::vector<PlannedCase> cases;  // every selected case, in the order of RunOptions::cases
+  std::vector<PlannedCase> cases;  // every selected case, in the order of RunOptions::cases; one a relation where
+                                   // relations judge
   std::vector<Group> groups;       // longest first
   size_t filtered = 0;
   std::string today;        // UTC, for waivers

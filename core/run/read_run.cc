@@ -145,6 +145,7 @@ class Reader {
     outcome.path = json.value("path", "");
     outcome.model = json.value("model", "");
     outcome.metrics = json.value("metrics", std::vector<std::string>());
+    outcome.relation = json.value("relation", "");
     outcome.reproduce = json.value("reproduce", "");
   }
 

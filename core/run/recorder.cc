@@ -182,6 +182,7 @@ void Recorder::complete(size_t index, Ended ended, Json event) {
                        {.today = plan_.today,
                         .platform = outcome.summary.platform,
                         .environment = plan_.environment,
+                        .relation = outcome.relation,
                         .engine_failed = ended.engine_failed},
                        &outcome.verdict);
   }

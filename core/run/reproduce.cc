@@ -36,8 +36,10 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
-std::string reproduce_command(const RunOptions& options, const std::string& dir) {
+std::string reproduce_command(const RunOptions& options, const std::string& dir, const std::string& relation) {
   std::string command = "assay run " + shell_word(dir);
+  if (options.metamorphic) command += " --metamorphic";
+  if (!relation.empty()) command += " --filter " + shell_word("*@" + relation);
   const auto add = [&command](const char* option, const std::string& value) {
     if (!value.empty()) command.append(" ").append(option).append(" ").append(shell_word(value));
   };
@@ -47,6 +49,7 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir)
   add("--engine", options.engine);
   add("--backend", options.backend);
   add("--backend-options", options.backend_options);
+  add("--engine-options", options.engine_options);
   add("--recorded", options.recorded.string());
   if (options.repeat > 0) add("--repeat", std::to_string(options.repeat));
   if (options.strict) command += " --strict";

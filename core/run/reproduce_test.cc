@@ -20,12 +20,21 @@ TEST(Reproduce, CommandHoldsWhatMattersForTheResult) {
   options.platform = "dgx_h200";
   options.backend = "reference";
   options.backend_options = R"({"isa":"avx2"})";
+  options.engine_options = R"({"block_size":16})";
   options.strict = true;
   options.jobs = 8;
   EXPECT_EQ(reproduce_command(options, "cases/moe"),
             "assay run cases/moe --set 'CHECKPOINT_LOAD_PATH=/data/a b' --platform dgx_h200 --backend reference "
-            "--backend-options '{\"isa\":\"avx2\"}' --strict");
+            "--backend-options '{\"isa\":\"avx2\"}' --engine-options '{\"block_size\":16}' --strict");
   EXPECT_EQ(reproduce_command(RunOptions(), "x"), "assay run x");
+}
+
+TEST(Reproduce, OfARelationRunsThatOneAlone) {
+  RunOptions options;
+  EXPECT_EQ(reproduce_command(options, "x", "save_load"), "assay run x --filter '*@save_load'");
+  options.metamorphic = true;
+  EXPECT_EQ(reproduce_command(options, "x", "save_load"), "assay run x --metamorphic --filter '*@save_load'");
+  EXPECT_EQ(reproduce_command(options, "x"), "assay run x --metamorphic");
 }
 
 }  // namespace

@@ -37,15 +37,11 @@ Json header(const RunOptions& options, const RunInfo& info) {
   json["schema"] = kEventSchema;
   json["run_id"] = info.run_id;
   json["command"] = options.command;
-  json["options"] = {{"variables", options.variables},
-                     {"engine", options.engine},
-                     {"backend", options.backend},
-                     {"backend_options", options.backend_options},
-                     {"filter", options.filter},
-                     {"jobs", options.jobs},
-                     {"repeat", options.repeat},
-                     {"strict", options.strict},
-                     {"allow_scripts", options.allow_scripts}};
+  json["options"] = {{"variables", options.variables}, {"engine", options.engine},
+                     {"backend", options.backend},     {"backend_options", options.backend_options},
+                     {"filter", options.filter},       {"jobs", options.jobs},
+                     {"repeat", options.repeat},       {"metamorphic", options.metamorphic},
+                     {"strict", options.strict},       {"allow_scripts", options.allow_scripts}};
   json["environment"] = options.environment_name;
   json["platform"] = options.platform;
   json["cases"] = info.cases;
@@ -61,6 +57,7 @@ Json planned_event(const PlannedCase& planned) {
   json["path"] = planned.outcome.path;
   json["model"] = planned.outcome.model;
   json["metrics"] = planned.outcome.metrics;
+  if (!planned.outcome.relation.empty()) json["relation"] = planned.outcome.relation;
   json["reproduce"] = planned.outcome.reproduce;
   return json;
 }

@@ -6,6 +6,7 @@
 //   OUTPUT/cases/<case>/actual.json  results, in the schema of golden files
 //   OUTPUT/cases/<case>/engine.log   output of engine and backend while the case ran
 //   OUTPUT/cases/<case>/repeat_2/... both, of the second repeat, and so on
+// A case that is judged by relations has a folder <case>@<relation> for each.
 #pragma once
 
 #include <atomic>
@@ -54,6 +55,8 @@ struct RunOptions {
   std::chrono::milliseconds kill_grace{2'000};      // between SIGTERM and SIGKILL
   uint64_t memory_limit = 0;         // bytes of anonymous resident memory a worker; 0: 9/10 of the machine's
   int repeat = 0;                    // --repeat: how often each case is run; 0: once, or ENV_VARS.N_REPEAT
+  bool metamorphic = false;          // --metamorphic: every inference case is judged by relations, its goldens are not
+                                     // looked at; else those alone that have ASSAY.metamorphic
   bool record_quantities = false;    // throughput, memory and prefill counts in actual.json, whatever METRICS says
   bool digest_weights = false;       // provenance gets the sha256 of weights and tokenizer, whatever the verdict
   std::string today;                 // UTC, "2026-11-29", for waivers; empty: that of the clock
@@ -96,9 +99,10 @@ struct Repeat {
 };
 
 struct CaseOutcome {
-  std::string name;
-  std::string path;   // of the case folder
-  std::string model;  // parent folder's name
+  std::string name;      // with "@relation" where one judged
+  std::string relation;  // metamorphic::RelationInfo::name; empty: a golden judged
+  std::string path;      // of the case folder
+  std::string model;     // parent folder's name
   std::vector<std::string> metrics;
   CaseVerdict verdict;
   CaseSummary summary;
@@ -106,13 +110,13 @@ struct CaseOutcome {
   std::vector<Repeat> repeats;           // in order; empty: the case was to run once
   std::string actual;                    // path of actual.json, of the first repeat that has one; empty: none written
   std::string log;                       // path of engine.log; empty: none
-  std::string reproduce;                 // one command that runs this case alone
+  std::string reproduce;                 // one command that runs this case, or this relation of it, alone
 };
 
 struct RunInfo {
   std::string run_id;
   std::filesystem::path output;
-  size_t cases = 0;     // selected
+  size_t cases = 0;     // selected; each relation of a case counts
   size_t filtered = 0;  // left out by the filter
   size_t groups = 0;    // loads planned
   int jobs = 1;
@@ -120,7 +124,8 @@ struct RunInfo {
 
 struct RunSummary {
   std::string run_id;
-  std::vector<CaseOutcome> outcomes;  // every selected case, in the order of RunOptions::cases
+  std::vector<CaseOutcome> outcomes;  // every selected case, in the order of RunOptions::cases; a case that is judged
+                                      // by relations has one a relation
   double seconds = 0;
   uint64_t loads = 0;    // loads that finished
   uint64_t crashes = 0;  // workers that died

@@ -17,7 +17,8 @@ bool holds(const std::vector<T>& list, const T& item) {
 
 bool concerns(const Waiver& waiver, const WaiverContext& context) {
   return (waiver.platforms.empty() || holds(waiver.platforms, context.platform)) &&
-         (waiver.environments.empty() || holds(waiver.environments, context.environment));
+         (waiver.environments.empty() || holds(waiver.environments, context.environment)) &&
+         (waiver.relations.empty() || holds(waiver.relations, context.relation));
 }
 
 // True when nothing but the waiver's metrics fails; a verdict without judged metrics (CRASHED ...) is not covered then.

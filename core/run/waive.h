@@ -21,6 +21,7 @@ struct WaiverContext {
   std::string today = {};        // UTC, "2026-11-29"
   std::string platform = {};     // of the results; empty: not known
   std::string environment = {};  // empty: not known
+  std::string relation = {};     // that judged; empty: a golden did
   bool engine_failed = false;    // the engine died, hung, or refused or failed a request: there was nothing to judge
 };
 

@@ -48,6 +48,25 @@ TEST(Waivers, OtherVerdictStaysAndSaysWhatIsCovered) {
   EXPECT_THAT(verdict.declared, StartsWith("waiver covers DRIFT, FLAKY only: ties"));
 }
 
+TEST(Waivers, OfARelationConcernsThatOneAlone) {
+  Waiver one = waiver({Verdict::kDiverged});
+  one.relations = {"prefix_cache"};
+  one.expect_failure = true;
+  WaiverContext context = kToday;
+  context.relation = "prefix_cache";
+  EXPECT_EQ(applied(one, judged(Verdict::kDiverged), context).verdict, Verdict::kXfail);
+  EXPECT_EQ(applied(one, judged(Verdict::kIdentical), context).verdict, Verdict::kXpass);
+  for (const char* other : {"chunked_prefill", ""}) {
+    context.relation = other;
+    EXPECT_EQ(applied(one, judged(Verdict::kDiverged), context).verdict, Verdict::kDiverged) << other;
+    EXPECT_EQ(applied(one, judged(Verdict::kIdentical), context).verdict, Verdict::kIdentical) << other;
+    EXPECT_THAT(applied(one, judged(Verdict::kIdentical), context).declared, IsEmpty()) << other;
+  }
+  one.relations = {};
+  context.relation = "save_load";
+  EXPECT_EQ(applied(one, judged(Verdict::kDiverged), context).verdict, Verdict::kXfail) << "without relations: any";
+}
+
 TEST(Waivers, LastDayCountsAndTheDayAfterDoesNot) {
   WaiverContext context = kToday;
   context.today = "2026-12-31";
