@@ -173,7 +173,15 @@ bool Drift::changed() const {
   return std::any_of(metrics.begin(), metrics.end(), [](const MetricDrift& metric) { return metric.changed; });
 }
 
+Status check_has_golden(const TestCase& test) {
+  if (!test.assay.metamorphic) return {};
+  return unsupported(test.config +
+                     ": ASSAY.metamorphic: the case is judged by relations between runs of its own and has "
+                     "no golden; 'assay run' runs it");
+}
+
 Result<compare::JudgeOptions> judge_options(const TestCase& test, const compare::ComparatorLookup& lookup) {
+  if (Status has = check_has_golden(test); !has.ok()) return has;
   compare::JudgeOptions options;
   if (test.metrics) options.metrics = *test.metrics;
   options.tolerances = test.assay.tolerance;

@@ -56,8 +56,11 @@ struct Drift {
   bool changed() const;
 };
 
+// kUnsupported for a case that relations judge (ASSAY.metamorphic): it has no golden to record, measure or accept.
+Status check_has_golden(const TestCase& test);
+
 // What a case says about judging; `lookup` is copied. Fails with kNotFound when a source of ASSAY.known_completion
-// cannot be found.
+// cannot be found, and like check_has_golden.
 Result<compare::JudgeOptions> judge_options(const TestCase& test, const compare::ComparatorLookup& lookup);
 
 struct DriftInput {

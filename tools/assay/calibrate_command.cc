@@ -7,6 +7,7 @@
 
 #include "core/golden/date.h"
 #include "core/govern/calibrate.h"
+#include "core/govern/drift.h"
 #include "core/run/run.h"
 #include "tools/assay/command.h"
 #include "tools/assay/golden_options.h"
@@ -147,6 +148,7 @@ int calibrate_command(const Words& words) {
   if (options->cases.size() != 1) {
     return fail(invalid(fmt::format("calibrate measures one case; these paths hold {}", options->cases.size())));
   }
+  if (Status has = govern::check_has_golden(options->cases.front()); !has.ok()) return fail(has);
   if (options->repeat == 0) options->repeat = kDefaultRepeats;
   std::vector<govern::CalibrationRun> runs;
   const auto outcome = run_shapes(*options, *batches, runs);

@@ -99,6 +99,9 @@ Result<govern::PendingItem> find_pending_item(const std::string& word, const po:
   items->erase(std::remove_if(items->begin(), items->end(),
                               [&](const govern::PendingItem& item) { return !matches(item, place, values); }),
                items->end());
+  if (items->empty() && cases->size() == 1) {
+    if (Status has = govern::check_has_golden(cases->front()); !has.ok()) return has;
+  }
   if (items->empty()) return not_found(word + ": no pending golden; 'assay record' makes one");
   if (items->size() > 1) {
     std::string names;

@@ -5,8 +5,11 @@
 #include <map>
 
 #include "core/discover/discover.h"
+#include "core/discover/list.h"
 #include "core/golden/date.h"
+#include "core/golden/text.h"
 #include "core/govern/record.h"
+#include "core/run/filter.h"
 #include "core/run/read_run.h"
 #include "core/run/run.h"
 #include "tools/assay/command.h"
@@ -27,6 +30,7 @@ struct Source {
   std::string platform;  // asked for; empty: the backend's
   std::vector<run::CaseOutcome> outcomes;
   std::map<std::string, TestCase> cases;  // by folder
+  size_t without_golden = 0;              // cases and rows that relations judge, each with a line of its own
 };
 
 std::string real_path(const std::string& path) {
@@ -43,6 +47,29 @@ Result<std::map<std::string, TestCase>> cases_by_folder(const Words& paths) {
   return by_folder;
 }
 
+// Takes cases that relations judge out of the run, with a line for each that the filter selects.
+Result<size_t> leave_out_relations(run::RunOptions* options) {
+  const auto filter = run::Filter::parse(options->filter);
+  if (!filter) return filter.status();
+  size_t left_out = 0;
+  std::erase_if(options->cases, [&](const TestCase& test) {
+    const Status has = govern::check_has_golden(test);
+    if (has.ok()) return false;
+    if (!filter->matches({.name = test.name,
+                          .model = test.model,
+                          .engine = options->engine.empty() ? discover::engine_of(test) : options->engine,
+                          .metrics = test.metrics.value_or(Words()),
+                          .tags = test.assay.tags})) {
+      return true;
+    }
+    ++left_out;
+    std::cout << fmt::format("{}: nothing to record: {}\n\n", text::printable(test.name),
+                             text::printable(has.message()));
+    return true;
+  });
+  return left_out;
+}
+
 Result<Source> run_now(const po::variables_map& values, const Words& words) {
   Words command = {"assay", "record"};
   command.insert(command.end(), words.begin(), words.end());
@@ -50,7 +77,11 @@ Result<Source> run_now(const po::variables_map& values, const Words& words) {
   if (!options) return options.status();
   options->digest_weights = true;
   Source source;
+  const auto left_out = leave_out_relations(&*options);
+  if (!left_out) return left_out.status();
+  source.without_golden = *left_out;
   for (const TestCase& test : options->cases) source.cases.emplace(real_path(test.dir), test);
+  if (source.without_golden > 0 && options->cases.empty()) return source;
   SilentObserver observer;
   auto summary = run::run(*options, observer);
   if (!summary) return summary.status();
@@ -79,7 +110,15 @@ Result<Source> run_of_folder(const std::string& folder, const po::variables_map&
   if (!cases) return cases.status();
   source.cases = *std::move(cases);
   for (run::CaseOutcome& outcome : record->summary.outcomes) {
-    if (source.cases.count(real_path(outcome.path)) != 0) source.outcomes.push_back(std::move(outcome));
+    const auto test = source.cases.find(real_path(outcome.path));
+    if (test == source.cases.end()) continue;
+    if (outcome.relation.empty() && !test->second.assay.metamorphic) {
+      source.outcomes.push_back(std::move(outcome));
+      continue;
+    }
+    ++source.without_golden;
+    std::cout << fmt::format("{}: nothing to record: it was judged by a relation, which has no golden\n\n",
+                             text::printable(outcome.name));
   }
   return source;
 }
@@ -173,6 +212,7 @@ int record_command(const Words& words) {
   Wish wish{.command = "assay record", .pending_dir = values["pending-dir"].as<std::string>()};
   for (const std::string& word : words) wish.command += " " + word;
   if (Status status = check_mirrors(*source, wish.pending_dir); !status.ok()) return fail(status);
+  if (source->outcomes.empty() && source->without_golden > 0) return kExitFailed;
   if (source->outcomes.empty()) {
     std::cerr << "assay: record: no case was selected\n";
     return kExitNothingRan;

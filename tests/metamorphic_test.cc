@@ -1,0 +1,108 @@
+// Cases that are judged by relations, as the commands treat them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/program.h"
+
+namespace assay::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+constexpr const char* kModelCase = "testcases/moe/moe_10m_licences_bf16_buffered";
+
+// A case of the committed model whose ASSAY block has these lines; METRICS are left out.
+void write_case(const fs::path& folder, const std::string& assay) {
+  std::string config = read_file(fs::path(ASSAY_SOURCE_DIR) / kModelCase / "model_config.yaml");
+  config.resize(config.find("METRICS:"));
+  write_file(folder / "model_config.yaml", config + "ASSAY:\n" + assay);
+}
+
+TEST(MetamorphicCommand, ListAndShowSayWhichRelationsACaseAsksFor) {
+  const TemporaryFolder folder;
+  write_case(folder / "cases/moe/some", "  metamorphic: {relations: [save_load, prefix_cache], batches: [2, 3]}\n");
+  fs::copy(fs::path(ASSAY_SOURCE_DIR) / kModelCase, folder / "cases/moe/gold");
+  const Output list = run_program("assay", {"list", folder / "cases", "--json"});
+  ASSERT_EQ(list.code, 0) << list.err;
+  const Json cases = Json::parse(list.out);
+  ASSERT_EQ(cases.size(), 2U);
+  EXPECT_TRUE(cases[0].at("metamorphic").is_null());
+  EXPECT_EQ(cases[1].at("metamorphic"), Json({"save_load", "prefix_cache"}));
+  EXPECT_TRUE(cases[1].at("metrics").is_null());
+  for (const char* field : {"name", "path", "model", "mode", "test_type", "metrics", "engine", "goldens", "error"}) {
+    EXPECT_TRUE(cases[1].contains(field)) << field;
+  }
+  EXPECT_THAT(run_program("assay", {"list", folder / "cases"}).out, HasSubstr("relations: save_load,prefix_cache"));
+
+  const Output show = run_program("assay", {"show", folder / "cases/moe/some"});
+  EXPECT_EQ(show.code, 0) << show.out << show.err;
+  EXPECT_THAT(show.out, HasSubstr("relations save_load, prefix_cache (2)\n  batches 2, 3\n"));
+  const Json shown = Json::parse(run_program("assay", {"show", folder / "cases/moe/some", "--json"}).out);
+  EXPECT_EQ(shown.at("metamorphic"), Json({{"relations", {"save_load", "prefix_cache"}}, {"batches", {2, 3}}}));
+}
+
+TEST(MetamorphicCommand, MistakesInTheBlockAreTheCasesVerdictWithLineAndColumn) {
+  const TemporaryFolder folder;
+  write_case(folder / "cases/moe/typo", "  metamorphic: [prefix_cach]\n");
+  const Output run = run_program("assay", {"run", folder / "cases", "--json", "--output", folder / "out"});
+  EXPECT_EQ(run.code, 1) << run.err;
+  const Json rows = Json::parse(run.out);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("verdict"), "INVALID");
+  EXPECT_THAT(rows[0].at("reason").get<std::string>(), HasSubstr("did you mean 'prefix_cache'?"));
+  EXPECT_EQ(run_program("assay", {"run", folder / "cases", "--metamorphic=prefix_cache"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"run", folder / "cases", "--metamorph"}).code, 2);
+}
+
+TEST(MetamorphicCommand, WhereThereIsNoGoldenOneLineSaysSo) {
+  const TemporaryFolder folder;
+  write_case(folder / "cases/moe/all", "  metamorphic: all\n");
+  const std::string one = folder / "cases/moe/all";
+  const auto refused = [&](const Output& output, const std::string& text) {
+    EXPECT_NE(output.code, 0);
+    EXPECT_THAT(text, HasSubstr("ASSAY.metamorphic: the case is judged by relations between runs of its own"));
+  };
+  Output output = run_program("assay", {"record", folder / "cases"});
+  if (output.err.find("CI is set") != std::string::npos) GTEST_SKIP() << "CI is set, where nothing is recorded";
+  refused(output, output.out);
+  output = run_program("assay", {"accept", one, "--all", "--reason", "why"});
+  refused(output, output.err);
+  output = run_program("assay", {"calibrate", one});
+  refused(output, output.err);
+  output = run_program("assay", {"compare", "a.json", "b.json", "--config", one + "/model_config.yaml"});
+  refused(output, output.out);
+  EXPECT_FALSE(fs::exists(folder / "assay-out"));
+}
+
+TEST(MetamorphicCommand, RecordPassesOverThemAndRecordsTheOthers) {
+  const TemporaryFolder folder;
+  write_case(folder / "cases/moe/all", "  metamorphic: all\n");
+  fs::copy(fs::path(ASSAY_SOURCE_DIR) / "testcases/moe/moe_10m_licences_text_only", folder / "cases/moe/gold");
+  const Output output = run_program("assay", {"record", folder / "cases", "--output", folder / "out"});
+  if (output.err.find("CI is set") != std::string::npos) GTEST_SKIP() << "CI is set, where nothing is recorded";
+  EXPECT_EQ(output.code, 0) << output.out << output.err;
+  EXPECT_THAT(output.out, HasSubstr("moe/all: nothing to record: "));
+  EXPECT_THAT(output.out, HasSubstr("0 not recorded"));
+}
+
+TEST(MetamorphicCommand, RecordedResultsAreNotComparable) {
+  const TemporaryFolder folder;
+  const Output run = run_program(
+      "assay", {"run", kModelCase, "--metamorphic", "--engine", "replay", "--json", "--output", folder / "out"});
+  EXPECT_EQ(run.code, 1) << run.err;
+  const Json rows = Json::parse(run.out);
+  ASSERT_EQ(rows.size(), 1U) << "one line for all relations";
+  EXPECT_EQ(rows[0].at("verdict"), "NOT_COMPARABLE");
+  EXPECT_THAT(rows[0].at("reason").get<std::string>(), HasSubstr("engine replay gives recorded results"));
+}
+
+}  // namespace
+}  // namespace assay::tests
