@@ -9,16 +9,14 @@
 
 #include "assay/golden.h"
 #include "assay/verdict.h"
+#include "core/compare/same_results.h"
 
 namespace assay::run {
 
 // OUTPUT/cases/ID for the first repeat, .../repeat_2 for the second and so on.
 std::filesystem::path folder_of_repeat(const std::filesystem::path& output, const std::string& id, int repeat);
 
-// The first value of a request that differs between two results of one case, bit by bit: "request 3: logprobs[17]:
-// -0.25 and -0.5"; "" when there is none. Looks at what the model says (prompt ids, tokens, text, logprobs, top-n,
-// routing), not at times, nor at what files do not hold (logits, ranks).
-std::string first_difference(const ResultSet& first, const ResultSet& other);
+using compare::first_difference;
 
 struct RepeatVerdict {
   CaseVerdict verdict;

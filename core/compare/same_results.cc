@@ -1,3 +1,5 @@
+#include "core/compare/same_results.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,9 +7,8 @@
 #include <cstdint>
 
 #include "core/golden/text.h"
-#include "core/run/repeats.h"
 
-namespace assay::run {
+namespace assay::compare {
 namespace {
 
 constexpr size_t kShownToken = 30;  // code points of a token
@@ -102,4 +103,4 @@ std::string first_difference(const ResultSet& first, const ResultSet& other) {
   return fmt::format("requests: {} and {}", first.requests.size(), other.requests.size());
 }
 
-}  // namespace assay::run
+}  // namespace assay::compare
