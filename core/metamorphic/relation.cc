@@ -1,7 +1,10 @@
 #include "core/metamorphic/relation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "assay/plugin_abi.h"
 
@@ -45,6 +48,23 @@ std::optional<Relation> parse_relation(std::string_view name) {
   const auto found = std::find_if(kTable.begin(), kTable.end(), [&](const RelationInfo& i) { return i.name == name; });
   if (found == kTable.end()) return std::nullopt;
   return found->relation;
+}
+
+Status check(const Parameters& parameters) {
+  for (const auto& [name, values] :
+       {std::pair("batches", &parameters.batches), {"chunks", &parameters.chunks}, {"threads", &parameters.threads}}) {
+    if (values->empty()) return invalid(fmt::format("metamorphic {}: the list is empty; name a number", name));
+    for (const int32_t value : *values) {
+      if (value < 1) return invalid(fmt::format("metamorphic {}: {}, expected 1 or more", name, value));
+    }
+  }
+  if (parameters.prompt_tokens < 1) {
+    return invalid(fmt::format("metamorphic prompt_tokens: {}, expected 1 or more", parameters.prompt_tokens));
+  }
+  if (parameters.new_tokens < 2) {
+    return invalid(fmt::format("metamorphic new_tokens: {}, expected 2 or more", parameters.new_tokens));
+  }
+  return {};
 }
 
 }  // namespace assay::metamorphic

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/status.h"
+
 namespace assay::metamorphic {
 
 enum class Relation : uint8_t {
@@ -44,7 +46,10 @@ struct Parameters {
   std::vector<int32_t> chunks = {1, 7, 255, 256, 257};     // tokens, each >= 1
   int32_t prompt_tokens = 513;  // length of the longest prompts; shorter ones of a case are repeated up to it
   int32_t new_tokens = 8;       // of each request, at least 2
-  std::vector<int32_t> threads = {1, 2, 3};  // of the backend
+  std::vector<int32_t> threads = {1, 2, 3};  // of the backend, each >= 1
 };
+
+// kInvalid naming what is outside of the above, or a list that is empty.
+Status check(const Parameters& parameters);
 
 }  // namespace assay::metamorphic

@@ -1,0 +1,86 @@
+#include "core/metamorphic/experiment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace assay::metamorphic {
+namespace {
+
+constexpr size_t kUsualTokens = 16384;  // of a step, where the requests need no more
+constexpr size_t kBlock = 256;          // tokens
+
+using Maker = Experiment (*)(const Setting&);
+constexpr std::array<Maker, 12> kMakers = {  // in the order of Relation
+    solo_vs_batch,  shuffled_order, changed_neighbours, repeated_call,     prefix_cache, chunked_prefill,
+    preempt_resume, stop_continue,  static_vs_buffered, prefill_vs_decode, thread_count, save_load};
+
+// Of the largest call, where lengths are known.
+struct Size {
+  size_t requests = 1;
+  size_t tokens = 0;    // prompt + new ones, of all requests
+  size_t sequence = 0;  // ... of the longest
+  size_t blocks = 1;
+};
+
+Size size_of(const Way& way) {
+  Size largest;
+  for (const Call& call : way.calls) {
+    Size size;
+    for (const Ask& ask : call.asks) {
+      const size_t tokens = ask.ids.size() + static_cast<size_t>(std::max(ask.new_tokens, 0));
+      size.tokens += tokens;
+      size.blocks += (tokens + kBlock - 1) / kBlock;
+      largest.sequence = std::max(largest.sequence, tokens);
+    }
+    largest.requests = std::max(largest.requests, call.asks.size());
+    largest.tokens = std::max(largest.tokens, size.tokens);
+    largest.blocks = std::max(largest.blocks, size.blocks);
+  }
+  return largest;
+}
+
+}  // namespace
+
+Experiment make_experiment(Relation relation, const Setting& setting) {
+  return kMakers.at(static_cast<size_t>(relation))(setting);
+}
+
+void settle_options(const Setting& setting, Way* way) {
+  std::map<std::string, std::string> wanted = way->engine_options;
+  const auto usual = [&](const char* member, std::string value) { wanted.try_emplace(member, std::move(value)); };
+  const Size size = size_of(*way);
+  usual("max_requests", std::to_string(size.requests));
+  usual("requests_per_step", "0");
+  usual("requests_per_second", "-1");
+  usual("chunked_prefill", "false");
+  usual("max_chunk", "0");
+  usual("prefix_caching", "false");
+  if (setting.workload.has_ids()) {
+    usual("max_sequence_length", std::to_string(size.sequence));
+    usual("max_tokens", std::to_string(std::max(size.tokens, kUsualTokens)));
+    if (wanted.count("block_size") == 0) {
+      usual("block_count", std::to_string(size.blocks));
+    } else if (wanted.count("block_count") == 0) {
+      usual("block_count", std::to_string(size.tokens + 1));
+    }
+    usual("block_size", std::to_string(kBlock));
+  }
+  way->engine_options.clear();
+  for (auto& [member, value] : wanted) {
+    if (setting.laboratory.has_engine_option(way->engine, member)) way->engine_options[member] = std::move(value);
+  }
+}
+
+std::string missing_options(const Setting& setting, const std::vector<std::string>& members) {
+  std::vector<std::string> missing;
+  for (const std::string& member : members) {
+    if (!setting.laboratory.has_engine_option("", member)) missing.push_back(member);
+  }
+  if (missing.empty()) return "";
+  return fmt::format("options of engine {} lack {}", setting.engine, fmt::join(missing, ", "));
+}
+
+}  // namespace assay::metamorphic

@@ -1,0 +1,76 @@
+// A relation as ways to run: one reference and what is changed against it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "assay/golden.h"
+#include "core/metamorphic/mechanism.h"
+#include "core/metamorphic/relation.h"
+#include "core/metamorphic/way.h"
+#include "core/metamorphic/workload.h"
+
+namespace assay::metamorphic {
+
+// Records of both sides that are judged against each other, ascending id.
+struct Sides {
+  std::vector<RequestRecord> reference;
+  std::vector<RequestRecord> changed;
+};
+
+struct Changed {
+  Way way;
+  // The way's calls, made from the results of the reference; empty: `way` has its calls.
+  std::function<std::vector<Call>(const WayResult& reference)> follow = {};
+  // Did it happen?
+  Check mechanism;
+  // What is judged; empty: the asks of `way` that are to be judged, as they are.
+  std::function<Sides(const WayResult& reference, const WayResult& changed)> assemble = {};
+};
+
+struct Experiment {
+  std::string missing = {};  // why it cannot be done with this engine, one line; empty: it can
+  Way reference;
+  Check untouched =
+      {};  // that the mechanism did not happen in the reference, given as both arguments; empty: no matter
+  std::vector<Changed> changed = {};
+  bool tokens = true;  // generated tokens are judged; false: they are the question, not the answer
+  bool texts = true;   // generated texts are judged; false: those of parts do not add up to that of the whole
+};
+
+// For requests of `workload`. `laboratory` tells which options there are.
+struct Setting {
+  const Workload& workload;
+  const Parameters& parameters;
+  const Laboratory& laboratory;
+  std::string engine;  // of the case, by name
+};
+Experiment make_experiment(Relation relation, const Setting& setting);
+
+// Where they are made. Batches: who else is there.
+Experiment solo_vs_batch(const Setting& setting);
+Experiment shuffled_order(const Setting& setting);
+Experiment changed_neighbours(const Setting& setting);
+Experiment repeated_call(const Setting& setting);
+// How a prompt gets through.
+Experiment prefix_cache(const Setting& setting);
+Experiment chunked_prefill(const Setting& setting);
+Experiment preempt_resume(const Setting& setting);
+// Continuations: tokens of one way become the prompt of another.
+Experiment stop_continue(const Setting& setting);
+Experiment prefill_vs_decode(const Setting& setting);
+// Surroundings: another engine, device, file.
+Experiment static_vs_buffered(const Setting& setting);
+Experiment thread_count(const Setting& setting);
+Experiment save_load(const Setting& setting);
+
+// Options that keep everything else from happening: all requests of a call at once and in one step, their prompts in
+// one piece, no prefix cache, room for all. Those alone that the way's engine has; what the way sets itself stays.
+void settle_options(const Setting& setting, Way* way);
+
+// "options of engine x lack chunked_prefill, max_chunk"; empty: it has them.
+std::string missing_options(const Setting& setting, const std::vector<std::string>& members);
+
+}  // namespace assay::metamorphic

@@ -1,0 +1,148 @@
+// Relations about who else is there.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/metamorphic/experiment.h"
+
+namespace assay::metamorphic {
+namespace {
+
+constexpr size_t kFew = 8;      // requests of a relation that has no sizes of its own
+constexpr size_t kTargets = 3;  // requests whose neighbours change
+
+std::vector<std::string> ids_of(const std::vector<Ask>& asks) {
+  std::vector<std::string> ids;
+  for (const Ask& ask : asks) ids.push_back(ask.id);
+  return ids;
+}
+
+// `count` requests, of which the first is long.
+std::vector<Ask> some_asks(const Workload& workload, size_t count) {
+  std::vector<Ask> asks = workload.asks(count);
+  if (!asks.empty()) asks[0] = workload.long_ask(0);
+  return asks;
+}
+
+// Requests that keep others company, under names of their own.
+std::vector<Ask> company(std::vector<Ask> asks, const std::string& prefix) {
+  for (Ask& ask : asks) {
+    ask.id = prefix + ask.id;
+    ask.judged = false;
+  }
+  return asks;
+}
+
+Way one_call(std::string name, std::vector<Ask> asks) {
+  Way way;
+  way.name = std::move(name);
+  way.calls.push_back({.asks = std::move(asks), .reset_before = false});
+  return way;
+}
+
+Check batch_of(uint64_t least, uint64_t most, std::vector<std::string> ids) {
+  return counters_within({.counter = Counter::kBatch, .over = Over::kLargest, .least = least, .most = most},
+                         std::move(ids));
+}
+
+Check neighbours_differ(const std::vector<Ask>& some, const std::vector<Ask>& others) {
+  const auto count = std::count_if(others.begin(), others.end(), [&](const Ask& other) {
+    return std::none_of(some.begin(), some.end(),
+                        [&](const Ask& one) { return one.ids == other.ids && one.text == other.text; });
+  });
+  return [count](const WayResult&, const WayResult&) -> Seen {
+    const std::string seen = fmt::format("{} neighbour{} that the reference has not", count, count == 1 ? "" : "s");
+    return {count > 0, count > 0 ? seen : seen + ", expected at least 1; give the case longer prompts"};
+  };
+}
+
+}  // namespace
+
+Experiment solo_vs_batch(const Setting& setting) {
+  Experiment made;
+  made.missing = missing_options(setting, {"max_requests"});
+  const int32_t most = *std::max_element(setting.parameters.batches.begin(), setting.parameters.batches.end());
+  const std::vector<Ask> asks = some_asks(setting.workload, static_cast<size_t>(std::max(most, 2)));
+  made.reference.name = "one request at a time";
+  for (const Ask& ask : asks) made.reference.calls.push_back({.asks = {ask}, .reset_before = false});
+  made.untouched = batch_of(1, 1, ids_of(asks));
+  for (const int32_t batch : setting.parameters.batches) {
+    // Batches of one: all of them wait for each other.
+    const size_t count = batch == 1 ? asks.size() : static_cast<size_t>(batch);
+    std::vector<Ask> some(asks.begin(), asks.begin() + static_cast<ptrdiff_t>(count));
+    const std::vector<std::string> ids = ids_of(some);
+    Way way = one_call(fmt::format("batches of {}", batch), std::move(some));
+    way.engine_options["max_requests"] = std::to_string(batch);
+    const auto number = static_cast<uint64_t>(batch);
+    made.changed.push_back({.way = std::move(way), .mechanism = batch_of(number, number, ids)});
+  }
+  return made;
+}
+
+Experiment shuffled_order(const Setting& setting) {
+  Experiment made;
+  const std::vector<Ask> asks = some_asks(setting.workload, kFew);
+  made.reference = one_call("requests in their order", asks);
+  std::vector<Ask> reversed(asks.rbegin(), asks.rend());
+  std::vector<Ask> shuffled;  // 3, 0, 5, 2, 7, 4, 1, 6 of 8
+  for (size_t i = 0; i < asks.size(); ++i) shuffled.push_back(asks[(i * 5 + 3) % asks.size()]);
+  for (auto& [name, order] : {std::pair("reversed", reversed), std::pair("shuffled", shuffled)}) {
+    Way way = one_call(name, order);
+    Check mechanism = another_came_first(made.reference, way);
+    made.changed.push_back({.way = std::move(way), .mechanism = std::move(mechanism)});
+  }
+  return made;
+}
+
+Experiment changed_neighbours(const Setting& setting) {
+  Experiment made;
+  const std::vector<Ask> targets = some_asks(setting.workload, kTargets);
+  std::vector<Ask> pool = setting.workload.asks(kTargets + 2 * kFew);
+  const std::vector<Ask> some = company({pool.begin() + kTargets, pool.begin() + kTargets + kFew}, "a-");
+  std::vector<Ask> others = company({pool.begin() + kTargets + kFew, pool.end()}, "b-");
+  const std::vector<Ask> first_others(others.begin(), others.begin() + 3);
+  if (setting.workload.has_ids()) {
+    Ask grown = setting.workload.long_ask(kTargets + kFew);
+    others.back().ids = std::move(grown.ids);  // one that is as long as the longest
+  }
+  const auto joined = [](std::vector<Ask> front, const std::vector<Ask>& back) {
+    front.insert(front.end(), back.begin(), back.end());
+    return front;
+  };
+  const auto held = [&](size_t neighbours) {
+    const uint64_t all = targets.size() + neighbours;
+    return counters_within({.counter = Counter::kBatch, .over = Over::kEach, .least = 2, .most = all}, ids_of(targets));
+  };
+  const auto held_others = [&](const std::vector<Ask>& neighbours) {
+    return both(held(neighbours.size()), neighbours_differ(some, neighbours));
+  };
+  made.reference = one_call("requests among some neighbours", joined(targets, some));
+  made.untouched = held(some.size());
+  made.changed.push_back(
+      {.way = one_call("other neighbours", joined(targets, others)), .mechanism = held_others(others)});
+  made.changed.push_back({.way = one_call("other neighbours, who came before", joined(others, targets)),
+                          .mechanism = held_others(others)});
+  made.changed.push_back(
+      {.way = one_call("fewer neighbours", joined(first_others, targets)), .mechanism = held_others(first_others)});
+  return made;
+}
+
+Experiment repeated_call(const Setting& setting) {
+  Experiment made;
+  const std::vector<Ask> asks = some_asks(setting.workload, kFew);
+  const std::vector<Ask> pool = setting.workload.asks(2 * kFew);
+  const std::vector<Ask> others = company({pool.begin() + kFew, pool.end()}, "earlier-");
+  made.reference = one_call("the first call of an engine", asks);
+  const auto after = [&](const char* name, const std::vector<Ask>& earlier, bool reset) {
+    Way way = one_call(name, earlier);
+    way.calls.push_back({.asks = asks, .reset_before = reset});
+    made.changed.push_back({.way = std::move(way), .mechanism = others_were_answered(ids_of(earlier))});
+  };
+  after("after other requests", others, false);
+  after("after other requests and a reset", others, true);
+  after("the same requests again", company(asks, "earlier-"), false);
+  return made;
+}
+
+}  // namespace assay::metamorphic

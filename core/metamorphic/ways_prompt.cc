@@ -1,0 +1,143 @@
+// Relations about how a prompt gets through the model.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/metamorphic/experiment.h"
+
+namespace assay::metamorphic {
+namespace {
+
+constexpr size_t kBlock = 256;      // tokens of a block where it is large
+constexpr size_t kSmallBlock = 16;  // ... and where it is small
+
+std::vector<std::string> ids_of(const std::vector<Ask>& asks) {
+  std::vector<std::string> ids;
+  for (const Ask& ask : asks) ids.push_back(ask.id);
+  return ids;
+}
+
+size_t blocks_of(size_t tokens, size_t block) { return (tokens + block - 1) / block; }
+
+// Requests for the cache under test, asked before those that are judged; `kept`: tokens of each that stay, the rest is
+// turned round.
+std::vector<Ask> warm(std::vector<Ask> asks, double kept) {
+  for (Ask& ask : asks) {
+    ask.id = "earlier-" + ask.id;
+    ask.judged = false;
+    const auto stay = static_cast<ptrdiff_t>(static_cast<double>(ask.ids.size()) * kept);
+    std::reverse(ask.ids.begin() + stay, ask.ids.end());
+  }
+  return asks;
+}
+
+Experiment without_ids(const char* relation) {
+  Experiment made;
+  made.missing =
+      fmt::format("the engine tells no prompt ids, which {} needs to make prompts of a known length", relation);
+  return made;
+}
+
+}  // namespace
+
+Experiment prefix_cache(const Setting& setting) {
+  if (!setting.workload.has_ids()) return without_ids("prefix_cache");
+  Experiment made;
+  made.missing = missing_options(setting, {"prefix_caching"});
+  const std::vector<Ask> asks = {setting.workload.long_ask(0), setting.workload.long_ask(1)};
+  const std::vector<std::string> ids = ids_of(asks);
+  // Two tokens at least of a prompt may have to be computed in any case.
+  const size_t shortest = std::min(asks[0].ids.size(), asks[1].ids.size());
+  const size_t large = std::clamp<size_t>(shortest > 2 ? (shortest - 2) / 2 : 1, 1, kBlock);
+  const size_t block = shortest >= kBlock + 2 ? kBlock : large;
+  const size_t small = std::clamp<size_t>(shortest / 4, 1, kSmallBlock);
+  made.reference.name = "no prefix cache";
+  made.reference.prompt_logprobs = false;
+  made.reference.engine_options["prefix_caching"] = "false";
+  made.reference.calls.push_back({.asks = asks, .reset_before = false});
+  made.untouched = counters_within({.counter = Counter::kCachedTokens, .over = Over::kSum, .least = 0, .most = 0}, ids);
+  const auto add = [&](std::string name, size_t tokens_of_block, std::vector<Call> calls, bool kept) {
+    Way way;
+    way.name = std::move(name);
+    way.prompt_logprobs = false;
+    way.engine_options["prefix_caching"] = "true";
+    way.engine_options["block_size"] = std::to_string(tokens_of_block);
+    if (kept) way.engine_options["prefix_caching_eviction_policy"] = "\"lru\"";
+    way.calls = std::move(calls);
+    made.changed.push_back(
+        {.way = std::move(way),
+         .mechanism = counters_within({.counter = Counter::kCachedTokens, .over = Over::kSum, .least = 1}, ids)});
+  };
+  std::vector<Ask> together = warm(asks, 1);
+  together.insert(together.end(), asks.begin(), asks.end());
+  add(fmt::format("whole prompts in the cache, blocks of {}", block), block,
+      {{.asks = warm(asks, 1), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
+  add(fmt::format("half of each prompt in the cache, blocks of {}", small), small,
+      {{.asks = warm(asks, 0.5), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
+  add(fmt::format("shared with requests that run, blocks of {}", small), small,
+      {{.asks = std::move(together), .reset_before = false}}, false);
+  return made;
+}
+
+Experiment chunked_prefill(const Setting& setting) {
+  if (!setting.workload.has_ids()) return without_ids("chunked_prefill");
+  Experiment made;
+  made.missing = missing_options(setting, {"chunked_prefill", "max_chunk"});
+  const std::vector<Ask> asks = {setting.workload.long_ask(0), setting.workload.ask(1)};
+  made.reference.name = "prompts in one piece";
+  made.reference.calls.push_back({.asks = asks, .reset_before = false});
+  made.untouched =
+      counters_within({.counter = Counter::kChunks, .over = Over::kEach, .least = 1, .most = 1}, ids_of(asks));
+  for (const int32_t chunk : setting.parameters.chunks) {
+    Way way;
+    way.name = fmt::format("chunks of {}", chunk);
+    way.engine_options["chunked_prefill"] = "true";
+    way.engine_options["max_chunk"] = std::to_string(chunk);
+    way.calls.push_back({.asks = asks, .reset_before = false});
+    made.changed.push_back(
+        {.way = std::move(way),
+         .mechanism = counters_within({.counter = Counter::kChunks, .over = Over::kEach, .least = 2}, {asks[0].id})});
+  }
+  return made;
+}
+
+Experiment preempt_resume(const Setting& setting) {
+  if (!setting.workload.has_ids()) return without_ids("preempt_resume");
+  Experiment made;
+  made.missing = missing_options(setting, {"block_count", "block_size", "max_requests"});
+  constexpr size_t kRequests = 4;
+  std::vector<Ask> asks = setting.workload.asks(kRequests);
+  asks[0] = setting.workload.long_ask(0);
+  made.reference.name = "a cache with room for all";
+  made.reference.calls.push_back({.asks = asks, .reset_before = false});
+  made.untouched =
+      counters_within({.counter = Counter::kPreemptions, .over = Over::kSum, .least = 0, .most = 0}, ids_of(asks));
+  // Room for every prompt and its first new token, and none for what follows: blocks so small that a request needs
+  // further ones for its new tokens.
+  const auto new_tokens = static_cast<size_t>(setting.workload.new_tokens());
+  const size_t block = std::clamp<size_t>(new_tokens / 4, 1, kSmallBlock);
+  size_t prompts = 0;
+  size_t largest = 0;  // that of one request alone
+  for (const Ask& ask : asks) {
+    prompts += blocks_of(ask.ids.size() + 1, block);
+    largest = std::max(largest, blocks_of(ask.ids.size() + new_tokens, block));
+  }
+  const auto add = [&](const char* name, std::vector<Ask> order) {
+    Way way;
+    way.name = name;
+    way.engine_options["block_size"] = std::to_string(block);
+    way.engine_options["block_count"] = std::to_string(std::max(prompts, largest));
+    way.engine_options["max_requests"] = std::to_string(order.size());
+    way.calls.push_back({.asks = std::move(order), .reset_before = false});
+    made.changed.push_back({.way = std::move(way),
+                            .mechanism = counters_within(
+                                {.counter = Counter::kPreemptions, .over = Over::kSum, .least = 1}, ids_of(asks))});
+  };
+  add("little room, short requests are the youngest", asks);
+  std::rotate(asks.begin(), asks.begin() + 1, asks.end());
+  add("little room, the long request is the youngest", asks);
+  return made;
+}
+
+}  // namespace assay::metamorphic
