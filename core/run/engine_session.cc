@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <set>
 #include <utility>
 
 #include "assay/sdk.hpp"
+#include "core/metamorphic/way.h"
 
 namespace assay::run {
 namespace {
@@ -17,59 +17,39 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-struct Closer {
-  const assay_engine_table* table;
-  void operator()(void* engine) const { table->close(engine); }
+// The engine of a call, and the ids of its requests: from `first_id` on.
+struct Opened {
+  std::string name;
+  const assay_engine_table* table = nullptr;
+  void* handle = nullptr;
+  uint64_t first_id = 0;
 };
-using Engine = std::unique_ptr<void, Closer>;
 
-class Session {
+// One call: requests submitted together.
+class Call {
  public:
-  Session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener,
-          const std::vector<RequestChange>& changes)
-      : input_(input), order_(order), listener_(listener), changes_(changes), table_(input.engine->engine()) {}
+  Call(Opened engine, const CaseOrder& order, const SessionListener& listener,
+       const std::vector<RequestChange>& changes)
+      : engine_(std::move(engine)), order_(order), listener_(listener), changes_(changes) {}
 
   Result<SessionResult> run() {
-    Result<Engine> engine = open();
-    if (!engine) return engine.status();
-    submit_all(engine->get());
+    submit_all();
     while (!open_ids_.empty()) {
-      if (Status stepped = step(engine->get()); !stepped.ok()) return stepped;
+      if (Status stepped = step(); !stepped.ok()) return stepped;
     }
-    engine = Engine(nullptr, Closer{table_});
     std::sort(result_.records.begin(), result_.records.end(),
               [](const RequestRecord& a, const RequestRecord& b) { return request_id_less(a.id, b.id); });
     return std::move(result_);
   }
 
  private:
-  Result<Engine> open() {
-    auto config = sdk::sized<assay_engine_config>();
-    config.backend = input_.backend;
-    config.model = input_.model;
-    config.model_config_json = sdk::view(input_.model_config_json);
-    config.tokenizer_json = sdk::view(input_.tokenizer_json);
-    config.options = sdk::view(order_.engine_options);
-    void* handle = nullptr;
-    if (Status opened = sdk::call(table_->open, &config, &handle); !opened.ok()) {
-      return opened.with(fmt::format("engine {}", input_.engine->name));
-    }
-    return Engine(handle, Closer{table_});
-  }
-
-  void submit_all(void* engine) {
+  void submit_all() {
     for (size_t i = 0; i < order_.prompts.size(); ++i) {
       auto request = sdk::sized<assay_request>();
-      request.id = order_.request_ids.empty() ? order_.first_id + i : i;
+      request.id = engine_.first_id + i;
       if (order_.logprobs) request.want |= ASSAY_WANT_LOGPROBS;
       if (order_.routing) request.want |= ASSAY_WANT_ROUTING;
       request.text = sdk::view(order_.prompts[i]);
-      if (!changes_.empty()) {
-        const RequestChange& change = changes_[i];
-        request.want |= ASSAY_WANT_LOGITS;
-        if (!change.ids.empty()) request.ids = sdk::view(std::span<const int32_t>(change.ids));
-        request.forced = sdk::view(std::span<const int32_t>(change.forced));
-      }
       request.max_new_tokens = order_.max_new_tokens;
       request.top_n = order_.top_n;
       request.sampling.temperature = order_.temperature;
@@ -77,8 +57,9 @@ class Session {
       request.sampling.top_p = order_.top_p;
       request.sampling.seed = order_.seed;
       request.sampling.prompt_index = i;
+      if (!changes_.empty()) apply(changes_[i], &request);
       asked_.insert(request.id);
-      const Status submitted = sdk::call(table_->submit, engine, &request);
+      const Status submitted = sdk::call(engine_.table->submit, engine_.handle, &request);
       if (submitted.ok()) {
         open_ids_.insert(request.id);
       } else {
@@ -87,18 +68,26 @@ class Session {
     }
   }
 
-  Status step(void* engine) {
+  static void apply(const RequestChange& change, assay_request* request) {
+    if (change.logits) request->want |= ASSAY_WANT_LOGITS;
+    if (!change.ids.empty()) request->ids = sdk::view(std::span<const int32_t>(change.ids));
+    request->forced = sdk::view(std::span<const int32_t>(change.forced));
+    if (change.prompt_index) request->sampling.prompt_index = *change.prompt_index;
+    if (change.max_new_tokens) request->max_new_tokens = *change.max_new_tokens;
+  }
+
+  Status step() {
     const assay_event* events = nullptr;
     size_t count = 0;
     size_t pending = 0;
-    if (Status stepped = sdk::call(table_->step, engine, &events, &count, &pending); !stepped.ok()) {
-      return stepped.with(fmt::format("engine {}, step", input_.engine->name));
+    if (Status stepped = sdk::call(engine_.table->step, engine_.handle, &events, &count, &pending); !stepped.ok()) {
+      return stepped.with(fmt::format("engine {}, step", engine_.name));
     }
     Batch batch;
     for (size_t i = 0; i < count; ++i) take(events[i], &batch);
     result_.prefill_seconds += batch.prefill_seconds;
     result_.decode_seconds += batch.decode_seconds;
-    result_.batch = std::max(result_.batch, batch.finished);
+    result_.batch = std::max(result_.batch, batch.told > 0 ? batch.told : batch.finished);
     if (pending > 0) return {};
     for (const uint64_t id : open_ids_) {
       fail(id, StatusCode::kInvalid, "the engine never answered it, and nothing is pending any more; fix the engine");
@@ -110,6 +99,7 @@ class Session {
   // Requests that end in one step are taken for one batch.
   struct Batch {
     uint64_t finished = 0;
+    uint64_t told = 0;  // by engine_counters
     double prefill_seconds = 0;
     double decode_seconds = 0;
   };
@@ -129,6 +119,9 @@ class Session {
     Result<RequestRecord> record = record_of(result, name_of(event.id));
     if (!record) return fail(event.id, record.status().code(), record.status().message());
     if (result_.first_token_seconds == 0) result_.first_token_seconds = since(begin_);
+    if (const metamorphic::Counters counters = metamorphic::counters_of(*record); counters.batch > 0) {
+      batch->told = std::max(batch->told, counters.batch);
+    }
     result_.prompt_tokens += result.prompt_ids.size;
     result_.generated_tokens += result.tokens.size;
     result_.prefill_tokens += result.prefill_tokens;
@@ -150,7 +143,8 @@ class Session {
 
   // The request's id in results.
   std::string name_of(uint64_t id) const {
-    return order_.request_ids.empty() ? std::to_string(id) : order_.request_ids.at(id);
+    const uint64_t place = id - engine_.first_id;
+    return order_.request_ids.empty() ? std::to_string(order_.first_id + place) : order_.request_ids.at(place);
   }
 
   void fail(uint64_t id, StatusCode code, const std::string& message) {
@@ -158,11 +152,10 @@ class Session {
     if (listener_.failed) listener_.failed(result_.failed.back());
   }
 
-  const EngineInput& input_;
+  const Opened engine_;
   const CaseOrder& order_;
   const SessionListener& listener_;
   const std::vector<RequestChange>& changes_;
-  const assay_engine_table* table_;
   const Clock::time_point begin_ = Clock::now();
   std::set<uint64_t> asked_;     // ids of all requests
   std::set<uint64_t> open_ids_;  // of those that have not ended
@@ -171,9 +164,42 @@ class Session {
 
 }  // namespace
 
+Result<EngineSession> EngineSession::open(const EngineInput& input, const std::string& options) {
+  const assay_engine_table* table = input.engine->engine();
+  auto config = sdk::sized<assay_engine_config>();
+  config.backend = input.backend;
+  config.model = input.model;
+  config.model_config_json = sdk::view(input.model_config_json);
+  config.tokenizer_json = sdk::view(input.tokenizer_json);
+  config.options = sdk::view(options);
+  void* handle = nullptr;
+  if (Status opened = sdk::call(table->open, &config, &handle); !opened.ok()) {
+    return opened.with(fmt::format("engine {}", input.engine->name));
+  }
+  return EngineSession(input.engine->name, table, handle);
+}
+
+Result<SessionResult> EngineSession::call(const CaseOrder& order, const SessionListener& listener,
+                                          const std::vector<RequestChange>& changes) {
+  const uint64_t first = order.request_ids.empty() ? std::max(next_id_, order.first_id) : next_id_;
+  next_id_ = first + order.prompts.size();
+  return Call({.name = name_, .table = table_, .handle = engine_.get(), .first_id = first}, order, listener, changes)
+      .run();
+}
+
+Status EngineSession::reset() {
+  if (Status done = sdk::call(table_->reset, engine_.get()); !done.ok()) {
+    return done.with(fmt::format("engine {}, reset", name_));
+  }
+  next_id_ = 0;
+  return {};
+}
+
 Result<SessionResult> run_session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener,
                                   const std::vector<RequestChange>& changes) {
-  return Session(input, order, listener, changes).run();
+  Result<EngineSession> session = EngineSession::open(input, order.engine_options);
+  if (!session) return session.status();
+  return session->call(order, listener, changes);
 }
 
 }  // namespace assay::run

@@ -1,9 +1,12 @@
-// Requests in, results out: one engine, opened for one case.
+// Requests in, results out: an engine, opened for one case or one way.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "assay/golden.h"
@@ -39,7 +42,7 @@ struct SessionResult {
   double prefill_seconds = 0;  // batches one after the other: of a batch, the longest counts
   double decode_seconds = 0;
   double first_token_seconds = 0;  // from the call to the first token event; 0: none came
-  uint64_t batch = 0;              // most requests that were finished by one step
+  uint64_t batch = 0;  // most requests in one forward; of an engine that does not tell, finished by one step
 };
 
 // Told about each request as it ends, with the seconds since the call. Members may be empty.
@@ -50,15 +53,45 @@ struct SessionListener {
   std::function<void(const std::string& id, const assay_result& result)> result = {};
 };
 
-// How one request departs from its order; empty lists: not at all.
+// How one request departs from its order; empty members: not at all.
 struct RequestChange {
-  std::vector<int32_t> ids = {};     // prompt as ids, instead of the text
-  std::vector<int32_t> forced = {};  // token of generated position i < forced.size()
+  std::vector<int32_t> ids = {};               // prompt as ids, instead of the text
+  std::vector<int32_t> forced = {};            // token of generated position i < forced.size()
+  std::optional<uint64_t> prompt_index = {};   // of the sampling key, instead of the prompt's place in the order
+  std::optional<int32_t> max_new_tokens = {};  // instead of the order's
+  bool logits = true;                          // raw logits are asked for as well
 };
 
-// Opens the engine, submits every prompt, steps until nothing is pending, closes it. A request that the engine refuses
-// or fails is in `failed`, the others finish. The call fails when the engine cannot be opened (its code) or breaks.
-// `changes`: one of each prompt, or empty; with them, raw logits are asked for as well.
+// An engine, open for one call after the other. Closed when destroyed. Move-only. For one thread.
+class EngineSession {
+ public:
+  // What `input` names outlives the session. Fails with the code of an engine that cannot be opened.
+  static Result<EngineSession> open(const EngineInput& input, const std::string& options);
+
+  // Submits every prompt and steps until nothing is pending. A request that the engine refuses or fails is in
+  // `failed`, the others finish. The call fails when the engine breaks; the session is then of no use any more.
+  // `changes`: one of each prompt, or empty.
+  Result<SessionResult> call(const CaseOrder& order, const SessionListener& listener,
+                             const std::vector<RequestChange>& changes = {});
+  // The engine's own.
+  Status reset();
+
+ private:
+  struct Closer {
+    const assay_engine_table* table;
+    void operator()(void* engine) const { table->close(engine); }
+  };
+
+  EngineSession(std::string name, const assay_engine_table* table, void* engine)
+      : name_(std::move(name)), table_(table), engine_(engine, Closer{table}) {}
+
+  std::string name_;
+  const assay_engine_table* table_;
+  std::unique_ptr<void, Closer> engine_;
+  uint64_t next_id_ = 0;  // of the next request: ids ascend over calls
+};
+
+// Opens the engine with the order's options, calls it once, closes it.
 Result<SessionResult> run_session(const EngineInput& input, const CaseOrder& order, const SessionListener& listener,
                                   const std::vector<RequestChange>& changes = {});
 
