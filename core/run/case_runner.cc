@@ -14,10 +14,12 @@
 #include "core/run/environment.h"
 #include "core/run/events.h"
 #include "core/run/judging.h"
+#include "core/run/laboratory.h"
 #include "core/run/process.h"
 #include "core/run/reanchor.h"
 #include "core/run/recorded_requests.h"
 #include "core/run/redirect.h"
+#include "core/run/relation_order.h"
 #include "core/run/repeats.h"
 #include "core/run/result_form.h"
 
@@ -68,10 +70,14 @@ CaseVerdict failed(const std::vector<FailedRequest>& failures, size_t requests) 
 
 struct CaseRunner::Files {
   explicit Files(fs::path where)
-      : folder(std::move(where)), actual(folder / "actual.json"), log(folder / "engine.log") {}
+      : folder(std::move(where)),
+        actual(folder / "actual.json"),
+        reference(folder / "reference.json"),
+        log(folder / "engine.log") {}
 
   fs::path folder;
   fs::path actual;
+  fs::path reference;  // of a relation: the other side
   fs::path log;
 };
 
@@ -152,12 +158,13 @@ CaseRunner::Judged CaseRunner::run_once(const CaseOrder& order, const Files& fil
   std::error_code code;
   fs::create_directories(files.folder, code);
   fs::remove(files.actual, code);  // a result of an earlier run must not be taken for this one's
+  fs::remove(files.reference, code);
   reset_peak_memory();
   Judged judged;
   {
     const Redirect redirect(files.log);
     try {
-      judged = run_and_judge(order, files);
+      judged = order.relation.empty() ? run_and_judge(order, files) : run_relation(order, files);
     } catch (const std::exception& failure) {
       judged.verdict = {Verdict::kCrashed, fmt::format("worker: {}", failure.what()), "", {}};
     }
@@ -176,26 +183,34 @@ CaseRunner::Judged CaseRunner::run_once(const CaseOrder& order, const Files& fil
   return judged;
 }
 
+void CaseRunner::emit_finished(const CaseOrder& order, const std::string& id, size_t tokens, double seconds,
+                               const std::string& way) {
+  Json json = make_event(event::kRequestFinished);
+  json["case"] = order.id;
+  json["request"] = id;
+  if (!way.empty()) json["way"] = way;
+  json["tokens"] = tokens;
+  json["seconds"] = seconds;
+  emit_(json);
+}
+
+void CaseRunner::emit_failed(const CaseOrder& order, const FailedRequest& failure, const std::string& way) {
+  Json json = make_event(event::kRequestFailed);
+  json["case"] = order.id;
+  json["request"] = failure.id;
+  if (!way.empty()) json["way"] = way;
+  json["code"] = static_cast<int>(failure.code);
+  json["message"] = failure.message;
+  emit_(json);
+}
+
 // One session, or several of which the last one's results count.
 Result<SessionResult> CaseRunner::run_passes(const CaseOrder& order, const EngineInput& input, Measured* measured) {
-  const SessionListener listener{.finished =
-                                     [this, &order](const std::string& id, size_t tokens, double seconds) {
-                                       Json json = make_event(event::kRequestFinished);
-                                       json["case"] = order.id;
-                                       json["request"] = id;
-                                       json["tokens"] = tokens;
-                                       json["seconds"] = seconds;
-                                       emit_(json);
-                                     },
-                                 .failed =
-                                     [this, &order](const FailedRequest& failure) {
-                                       Json json = make_event(event::kRequestFailed);
-                                       json["case"] = order.id;
-                                       json["request"] = failure.id;
-                                       json["code"] = static_cast<int>(failure.code);
-                                       json["message"] = failure.message;
-                                       emit_(json);
-                                     }};
+  SessionListener listener;
+  listener.finished = [this, &order](const std::string& id, size_t tokens, double seconds) {
+    emit_finished(order, id, tokens, seconds, "");
+  };
+  listener.failed = [this, &order](const FailedRequest& failure) { emit_failed(order, failure, ""); };
   const int passes = passes_of(order);
   for (int pass = 1;; ++pass) {
     const Clock::time_point begin = Clock::now();
@@ -277,6 +292,41 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
       judged.verdict = {Verdict::kInfra, copied.with("--output-path").message(), "", {}};
     }
   }
+  return judged;
+}
+
+// A case that is judged by a relation between runs of its own. Files hold the pair that the verdict shows.
+CaseRunner::Judged CaseRunner::run_relation(const CaseOrder& order, const Files& files) {
+  Judged judged;
+  EngineLaboratory laboratory(
+      {.plan = &plan_,
+       .order = &order,
+       .engine = &engine_,
+       .model = &model_,
+       .registry = &registry_,
+       .scratch = (files.folder / "resaved").string(),
+       .finished = [&](const std::string& way, const std::string& id, size_t tokens,
+                       double seconds) { emit_finished(order, id, tokens, seconds, way); },
+       .failed = [&](const std::string& way, const FailedRequest& failure) { emit_failed(order, failure, way); }});
+  judged.provenance = maker_.provenance(order.prompts.size(), 0);
+  metamorphic::RelationOutcome outcome = judge_order({.order = &order,
+                                                      .engine = &engine_,
+                                                      .model = &model_,
+                                                      .registry = &registry_,
+                                                      .provenance = &*judged.provenance,
+                                                      .reference_path = files.reference.string(),
+                                                      .changed_path = files.actual.string()},
+                                                     laboratory);
+  judged.verdict = std::move(outcome.verdict);
+  judged.results = std::move(outcome.changed);
+  add_session(laboratory.totals(), &judged.summary);
+  judged.summary.requests = judged.results.requests.size();
+  judged.provenance = maker_.provenance(judged.summary.requests, laboratory.totals().batch);
+  if (judged.results.requests.empty()) return judged;
+  Status written = write_results(files.reference.string(), outcome.reference);
+  if (written.ok()) written = write_results(files.actual.string(), judged.results);
+  judged.actual_written = written.ok();
+  if (!written.ok()) judged.verdict = {Verdict::kInfra, written.message(), "", {}};
   return judged;
 }
 

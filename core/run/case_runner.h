@@ -30,7 +30,12 @@ class CaseRunner {
   void run_repeats(const CaseOrder& order);
   Judged run_once(const CaseOrder& order, const Files& files);
   Judged run_and_judge(const CaseOrder& order, const Files& files);
+  Judged run_relation(const CaseOrder& order, const Files& files);
   Result<SessionResult> run_passes(const CaseOrder& order, const EngineInput& input, Measured* measured);
+  // `way`: of a relation; empty: none.
+  void emit_finished(const CaseOrder& order, const std::string& id, size_t tokens, double seconds,
+                     const std::string& way);
+  void emit_failed(const CaseOrder& order, const FailedRequest& failure, const std::string& way);
   void explain(const CaseOrder& order, Judged* judged);
 
   const WorkerPlan& plan_;

@@ -48,6 +48,8 @@ Status LoadedModel::open(const WorkerPlan& plan, const plugin::Plugin& plugin) {
   weight_bytes_ = info.weight_bytes;
   logits_mantissa_ = info.logits_mantissa;
   vocab_size_ = info.vocab_size;
+  max_positions_ = info.max_positions;
+  routes_ = info.moe_layers > 0 && info.moe_topk > 0;
   const bool says = plugin.abi_minor >= 2 && ASSAY_KNOWS(&info, determinism);
   levels_ = (says ? info.determinism : plugin.capabilities) & plugin::kLevels;
   return {};

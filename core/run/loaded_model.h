@@ -28,6 +28,8 @@ class LoadedModel {
   const std::string& checkpoint() const { return checkpoint_; }
   uint64_t weight_bytes() const { return weight_bytes_; }
   int vocab_size() const { return vocab_size_; }                // columns of the logits; 0 without a backend
+  int max_positions() const { return max_positions_; }          // of a sequence; 0: no limit, or no backend
+  bool routes() const { return routes_; }                       // some layer is a mixture of experts
   int32_t logits_mantissa() const { return logits_mantissa_; }  // bits, hidden one included; 0: not known
   // ASSAY_CAP_L1 to L3 that hold with the options it was opened with; of a plugin older than ABI 1.2: its capability
   // bits.
@@ -53,6 +55,8 @@ class LoadedModel {
   int vocab_size_ = 0;
   int32_t logits_mantissa_ = 0;
   uint64_t levels_ = 0;
+  int max_positions_ = 0;
+  bool routes_ = false;
 };
 
 }  // namespace assay::run
