@@ -13,7 +13,10 @@ namespace {
 // The run goes on where the request was, or it begins, or begins again.
 void begin(const assay_run& run, Watched* request) {
   if (request->runs > 0 && run.start == request->end) return;
-  if (request->runs > 0) ++request->resumes;
+  if (request->runs > 0) {
+    ++request->resumes;
+    request->cut_short = request->end < request->prompt_size;
+  }
   request->runs = 0;
   request->chunks = 0;
   request->cached = run.start;

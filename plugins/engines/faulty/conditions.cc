@@ -27,6 +27,15 @@ bool is_last_of_remainder(const Look& look) {
 }
 bool is_in_wide_batch(const Look& look) { return look.batch() >= 33; }
 bool is_in_slot(const Look& look) { return is_in_batch(look) && look.index == look.pick(look.batch()); }
+// Tokens beyond the prompt, one in a forward.
+bool decodes(const Look& look) { return look.run().count == 1 && look.run().start >= look.of().prompt_size; }
+bool decodes_beside_a_prompt(const Look& look) {
+  if (!decodes(look)) return false;
+  for (size_t i = 0; i < look.batch(); ++i) {
+    if (look.passage->runs()[i].start < look.passage->watched(i).prompt_size) return true;
+  }
+  return false;
+}
 bool has_longer_neighbour(const Look& look) {
   for (size_t i = 0; i < look.batch(); ++i) {
     if (look.passage->watched(i).prompt_size > look.of().prompt_size) return true;
@@ -35,6 +44,7 @@ bool has_longer_neighbour(const Look& look) {
 }
 bool follows_call(const Look& look) { return !look.of().before.empty() && look.of().runs == 0; }
 bool follows_reset(const Look& look) { return look.of().after_reset && look.of().runs == 0; }
+bool follows_calls(const Look& look) { return look.of().call > 2 && look.of().runs == 0; }
 bool is_warm_up(const Look& look) { return look.around().forwards == 0 && look.index == look.pick(look.batch()); }
 bool follows_hit(const Look& look) { return look.of().cached > 0 && look.of().runs == 0; }
 bool follows_long_hit(const Look& look) {
@@ -50,9 +60,38 @@ bool is_aligned_chunk(const Look& look) {
 }
 bool resumes(const Look& look) { return look.of().resumes > 0 && !look.of().drew; }
 bool resumes_again(const Look& look) { return look.of().resumes > 1 && look.of().runs == 0; }
+bool resumes_with_hit(const Look& look) { return look.of().resumes > 0 && follows_hit(look); }
+bool resumes_mid_prompt(const Look& look) {
+  return look.of().resumes > 0 && look.of().cut_short && look.of().runs == 0;
+}
 bool is_continuation(const Look& look) { return look.of().answered > 1; }
+// The second prompt has the tokens of the first one from `begin` to `end`, but not all that stand before them.
+bool has_block_of(const Watched& first, const Watched& second, size_t begin, size_t end) {
+  if (first.prompt_size < end || second.prompt_size < end) return false;
+  const auto at = [](const Watched& request, size_t position) {
+    return request.ids.begin() + static_cast<ptrdiff_t>(position);
+  };
+  return std::equal(at(first, begin), at(first, end), at(second, begin)) &&
+         !std::equal(at(first, 0), at(first, begin), at(second, 0));
+}
+// First position of a block of the run that an earlier prompt has in the same place, behind other tokens; nullopt:
+// there is none.
+std::optional<size_t> lookalike(const Look& look) {
+  const size_t size = look.around().block_size;
+  const uint64_t self = look.passage->tag(look.index);
+  for (size_t begin = (look.run().start + size - 1) / size * size; begin + size <= look.run().start + look.run().count;
+       begin += size) {
+    for (uint64_t other = 0; other < self; ++other) {
+      if (has_block_of(look.passage->model().watched[other], look.of(), begin, begin + size)) return begin;
+    }
+  }
+  return std::nullopt;
+}
+bool has_lookalike(const Look& look) {
+  return look.around().prefix_caching && look.of().runs == 0 && lookalike(look).has_value();
+}
 bool is_paged(const Look& look) { return look.around().buffered; }
-bool decodes(const Look& look) { return look.run().count == 1 && look.run().start >= look.of().prompt_size; }
+bool turns_page(const Look& look) { return decodes(look) && look.run().start % look.around().block_size == 0; }
 bool has_threads(const Look& look) { return look.around().threads > 1; }
 bool has_many_threads(const Look& look) { return look.around().threads > 2; }
 bool is_reloaded(const Look& look) { return !look.around().first_model; }
@@ -70,14 +109,17 @@ constexpr std::array kRules = {
     Rule{Fault::kWideBatch, Harm::kLastBit, 16, is_in_wide_batch},
     Rule{Fault::kSlotDependent, Harm::kLastBit, 4, is_in_slot},
     Rule{Fault::kDrawBySlot, Harm::kDraw, 0, is_in_slot},
+    Rule{Fault::kMixedStep, Harm::kLastBit, 2, decodes_beside_a_prompt},
     Rule{Fault::kNeighbourLeak, Harm::kOtherKv, 4, is_in_batch},
     Rule{Fault::kLongNeighbour, Harm::kLastBit, 0, has_longer_neighbour},
     Rule{Fault::kStateLeft, Harm::kOtherKv, 2, follows_call},
     Rule{Fault::kResetLeaves, Harm::kOtherKv, 2, follows_reset},
     Rule{Fault::kWarmUp, Harm::kLastBit, 1, is_warm_up},
+    Rule{Fault::kLateCall, Harm::kOtherKv, 2, follows_calls},
     Rule{Fault::kStalePrefix, Harm::kOtherKv, 2, follows_hit},
     Rule{Fault::kPrefixPosition, Harm::kEarlierPosition, 2, follows_hit},
     Rule{Fault::kLongPrefix, Harm::kOtherKv, 1, follows_long_hit},
+    Rule{Fault::kContentOnlyHit, Harm::kOtherKv, 1, has_lookalike},
     Rule{Fault::kChunkBorder, Harm::kOtherKv, 3, is_later_chunk},
     Rule{Fault::kChunkArithmetic, Harm::kLastBit, 3, is_later_chunk},
     Rule{Fault::kThirdChunk, Harm::kLastBit, 2, is_third_chunk},
@@ -85,9 +127,13 @@ constexpr std::array kRules = {
     Rule{Fault::kLostOnResume, Harm::kRepeatedToken, 1, resumes},
     Rule{Fault::kResumeArithmetic, Harm::kLastBit, 2, resumes},
     Rule{Fault::kSecondResume, Harm::kOtherKv, 1, resumes_again},
+    Rule{Fault::kResumeWithHit, Harm::kOtherKv, 1, resumes_with_hit},
+    Rule{Fault::kResumeMidPrompt, Harm::kOtherKv, 1, resumes_mid_prompt},
+    Rule{Fault::kDrawOnResume, Harm::kDraw, 1, resumes},
     Rule{Fault::kContinueOff, Harm::kEarlierPosition, 1, is_continuation},
-    Rule{Fault::kPageEnd, Harm::kOtherKv, 3, is_paged},
+    Rule{Fault::kPageEnd, Harm::kOtherKv, 1, is_paged},
     Rule{Fault::kDecodeArithmetic, Harm::kLastBit, 8, decodes},
+    Rule{Fault::kPageTurn, Harm::kLastBit, 1, turns_page},
     Rule{Fault::kThreadArithmetic, Harm::kLastBit, 16, has_threads},
     Rule{Fault::kManyThreads, Harm::kLastBit, 16, has_many_threads},
     Rule{Fault::kReload, Harm::kLastBit, 16, is_reloaded},
@@ -120,6 +166,7 @@ std::optional<Struck> choose_entry(Fault fault, const Look& look) {
       return std::nullopt;
     }
     case Fault::kStalePrefix:
+    case Fault::kResumeWithHit:
       position = look.pick(look.of().cached);
       break;
     case Fault::kLongPrefix:
@@ -128,10 +175,16 @@ std::optional<Struck> choose_entry(Fault fault, const Look& look) {
     case Fault::kChunkBorder:
       position = run.start - 1;
       break;
-    case Fault::kPageEnd:
-      position = look.around().block_size - 1;
-      if (position < run.start) return std::nullopt;
+    case Fault::kContentOnlyHit:
+      position = *lookalike(look) + look.pick(look.around().block_size);
       break;
+    case Fault::kPageEnd: {
+      const size_t first = run.start / look.around().block_size;
+      const size_t last = end / look.around().block_size;
+      if (first == last) return std::nullopt;
+      position = (first + 1 + look.pick(last - first)) * look.around().block_size - 1;
+      break;
+    }
     default:
       break;
   }
@@ -157,6 +210,15 @@ std::optional<Struck> choose_border(Fault fault, const Look& look) {
   return Struck{look.index, Harm::kEarlierPosition, border, 0};
 }
 
+std::optional<Struck> choose_draw(Fault fault, const Look& look) {
+  const assay_run& run = look.run();
+  const uint64_t other = fault == Fault::kDrawOnResume ? run.sampling.prompt_index + 1 : look.index;
+  if (run.output.sampled == nullptr || run.sampling.top_k == 1 || run.sampling.prompt_index == other) {
+    return std::nullopt;
+  }
+  return Struck{look.index, Harm::kDraw, other, 0};
+}
+
 std::optional<Struck> choose_place(const Rule& rule, const Look& look) {
   const assay_run& run = look.run();
   switch (rule.harm) {
@@ -172,15 +234,27 @@ std::optional<Struck> choose_place(const Rule& rule, const Look& look) {
     case Harm::kEarlierPosition:
       return choose_border(rule.fault, look);
     case Harm::kDraw:
-      if (run.output.sampled == nullptr || run.sampling.top_k == 1 || run.sampling.prompt_index == look.index) {
-        return std::nullopt;
-      }
-      return Struck{look.index, rule.harm, look.index, 0};
+      return choose_draw(rule.fault, look);
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+std::string_view ignored_option(Fault fault) {
+  switch (fault) {
+    case Fault::kBatchIgnored:
+      return "max_requests";
+    case Fault::kPrefixIgnored:
+      return "prefix_caching";
+    case Fault::kChunksIgnored:
+      return "chunked_prefill";
+    case Fault::kRoomIgnored:
+      return "block_count";
+    default:
+      return "";
+  }
+}
 
 std::vector<Struck> choose_struck(Passage* passage) {
   FaultyModel& model = passage->model();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "plugins/engines/faulty/faulty_backend.h"
@@ -24,6 +25,9 @@ struct Struck {
   size_t place = 0;  // kLastBit: row of the outputs; kOtherKv, kEarlierPosition: position; kDraw: prompt index
   int32_t id = 0;
 };
+
+// The one option of the engine inside that the fault makes it ignore; "" for other faults.
+std::string_view ignored_option(Fault fault);
 
 // Those for which the fault's condition holds and that have a place for it: with a seed, the one occasion of an
 // engine's life that it chooses (faults that a seed gives no occasion: all); without, all. Runs are as they came.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "assay/sdk.hpp"
+#include "plugins/engines/faulty/conditions.h"
 #include "plugins/engines/faulty/process_faults.h"
 
 namespace assay::engines {
@@ -37,6 +38,10 @@ Result<std::unique_ptr<FaultyEngine>> FaultyEngine::open(const assay_engine_conf
   std::unique_ptr<FaultyEngine> engine(new FaultyEngine(host));
   engine->codec_ = *std::move(codec);
   engine->options_ = *std::move(options);
+  if (const std::string_view ignored = ignored_option(engine->options_.fault); !ignored.empty()) {
+    engine->planted("option " + std::string(ignored));
+    engine->options_.rest = without_option(engine->options_.rest, ignored);
+  }
   assay_engine_config inner = config;
   inner.options = sdk::view(engine->options_.rest);
   if (config.backend != nullptr) {
@@ -80,6 +85,7 @@ Status FaultyEngine::look_around(const assay_engine_config& config) {
   auto info = sdk::sized<assay_model_info>();
   if (Status asked = sdk::call(config.backend->model_info, config.model, &info); !asked.ok()) return asked;
   model_.around.buffered = options_.engine == Inner::kBuffered;
+  model_.around.prefix_caching = is_set(options_.rest, "prefix_caching");
   model_.around.first_model = is_first_model(config.model);
   model_.around.threads = threads_of(sdk::text(info.device));
   return {};

@@ -64,7 +64,8 @@ class Passage {
   bool first(size_t run) const { return runs_[run].start == 0; }
   uint64_t prompt(size_t run) const { return runs_[run].sampling.prompt_index; }
   // For faults of Family::kCondition.
-  Watched& watched(size_t run) const { return model_->watched.at(batch_.runs[run].sampling.prompt_index); }
+  uint64_t tag(size_t run) const { return batch_.runs[run].sampling.prompt_index; }
+  Watched& watched(size_t run) const { return model_->watched.at(tag(run)); }
   bool strikes(size_t run) const { return model_->places.strikes(prompt(run)); }
   // The request is struck, and this is its step (counted from 0) that the seed names, or a later one with `later`.
   bool strikes_at_step(size_t run, bool later) const;

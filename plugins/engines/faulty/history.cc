@@ -5,13 +5,17 @@
 namespace assay::engines {
 
 Watched History::asked(uint64_t prompt_index, std::span<const int32_t> prompt, bool idle) {
-  if (idle) before_ = std::move(this_call_);
+  if (idle) {
+    before_ = std::move(this_call_);
+    ++calls_;
+  }
   this_call_.assign(prompt.begin(), prompt.end());
   Watched request;
   request.prompt_index = prompt_index;
   request.ids = this_call_;
   request.prompt_size = prompt.size();
   request.after_reset = after_reset_;
+  request.call = calls_;
   request.before = before_;
   for (const std::vector<int32_t>& answer : answers_) {
     const bool goes_on = answer.size() <= prompt.size() && std::equal(answer.begin(), answer.end(), prompt.begin());

@@ -27,6 +27,7 @@ class History {
   std::vector<int32_t> this_call_;             // prompt of the latest request
   std::vector<int32_t> before_;                // of the last request of the call before
   bool after_reset_ = false;
+  size_t calls_ = 0;
 };
 
 }  // namespace assay::engines

@@ -82,6 +82,16 @@ const std::string& faulty_options_schema() {
   return text;
 }
 
+std::string without_option(const std::string& options, std::string_view name) {
+  Json json = Json::parse(options);
+  json.erase(std::string(name));
+  if (name == "max_requests") json["max_requests"] = 1;
+  if (name == "chunked_prefill") json.erase("max_chunk");
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+bool is_set(const std::string& options, const char* name) { return Json::parse(options).value(name, Json()) == true; }
+
 Result<FaultyOptions> parse_faulty_options(std::string_view text) {
   Json json = Json::parse(text.empty() ? std::string_view("{}") : text, nullptr, false);
   if (!json.is_object()) return wrong("not a JSON object");

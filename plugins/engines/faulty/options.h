@@ -29,6 +29,11 @@ struct FaultyOptions {
 // arrivals for a member of this name, and this one chooses places.
 const std::string& faulty_options_schema();
 
+// `options`, a JSON object, without member `name`: max_requests becomes 1, max_chunk goes with chunked_prefill.
+std::string without_option(const std::string& options, std::string_view name);
+// A boolean member of a JSON object; false where it is absent.
+bool is_set(const std::string& options, const char* name);
+
 // kInvalid naming the member for anything that the schema refuses; `rest` is left to the engine inside to check.
 // Members that the other engine alone knows are left out of it, and so is a max_sequence_length of 0 ("no limit") that
 // static_legacy does not know: a case is translated for both.

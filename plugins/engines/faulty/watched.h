@@ -14,9 +14,11 @@ struct Watched {
   size_t prompt_size = 0;       // tokens
   size_t answered = 0;          // leading tokens of the prompt that an earlier request put in or got out; 0: none did
   bool after_reset = false;     // the engine had been reset before it came
+  size_t call = 1;              // of the engine, counted over resets
   std::vector<int32_t> before;  // prompt of a request of the call before this one's; empty: there was none
 
-  size_t resumes = 0;  // times that it began again
+  size_t resumes = 0;      // times that it began again
+  bool cut_short = false;  // ... the last time before its prompt had gone through
   // Since it began, or began again:
   size_t runs = 0;
   size_t chunks = 0;  // runs that began within the prompt
@@ -27,7 +29,8 @@ struct Watched {
 
 // What holds for a whole engine.
 struct Circumstances {
-  bool buffered = false;    // the engine inside
+  bool buffered = false;  // the engine inside
+  bool prefix_caching = false;
   bool first_model = true;  // the model is the first one that this process opened an engine on
   size_t threads = 1;       // of the backend, as its device says
   size_t block_size = 0;    // tokens
