@@ -1,25 +1,12 @@
 #include "core/report/diagnosis.h"
 
 #include "core/report/diagnosis_rules.h"
+#include "core/report/wording.h"
 
 namespace assay::report {
+namespace {
 
-std::vector<Diagnosis> diagnose(const ReportCase& report) {
-  const CaseVerdict& verdict = report.verdict;
-  Diagnoses found;
-  if (verdict.verdict == Verdict::kIdentical || verdict.verdict == Verdict::kSkipped) return found;
-  diagnose_prompts(verdict, found);
-  diagnose_broken_output(verdict, found);
-  diagnose_requests(verdict, found);
-  diagnose_edits(verdict, found);
-  diagnose_reanchoring(verdict, found);
-  diagnose_numbers(verdict, found);
-  diagnose_rest(report, found);
-  if (found.size() > kMaxDiagnoses) found.resize(kMaxDiagnoses);
-  return found;
-}
-
-std::string verdict_meaning(Verdict verdict) {
+std::string meaning_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::kSkipped:
       return "Not run: something that the case asks for is absent on this machine. Neither a pass nor a failure.";
@@ -53,6 +40,36 @@ std::string verdict_meaning(Verdict verdict) {
       return "The engine died, hung or ran out of memory while a request ran. That is a regression, not bad luck.";
   }
   return "";
+}
+
+}  // namespace
+
+std::vector<Diagnosis> diagnose(const ReportCase& report) {
+  const CaseVerdict& verdict = report.verdict;
+  Diagnoses found;
+  if (verdict.verdict == Verdict::kIdentical || verdict.verdict == Verdict::kSkipped) return found;
+  diagnose_prompts(verdict, found);
+  diagnose_broken_output(report, found);
+  diagnose_requests(verdict, found);
+  diagnose_edits(report, found);
+  diagnose_reanchoring(report, found);
+  diagnose_numbers(verdict, found);
+  diagnose_rest(report, found);
+  for (Diagnosis& one : found) one = {worded(report, one.cause), worded(report, one.sentence)};
+  Diagnoses suspects;
+  diagnose_relation(report, suspects);
+  found.insert(found.begin(), suspects.begin(), suspects.end());
+  if (found.size() > kMaxDiagnoses) found.resize(kMaxDiagnoses);
+  return found;
+}
+
+std::string verdict_meaning(const ReportCase& report) {
+  if (report.relation.empty()) return meaning_of(report.verdict.verdict);
+  if (report.verdict.verdict == Verdict::kNotComparable) {
+    return "The relation was not shown to hold: what it is about did not happen, or the engine lacks an option or an "
+           "ability for it. What is missing never passes.";
+  }
+  return worded(report, meaning_of(report.verdict.verdict));
 }
 
 }  // namespace assay::report

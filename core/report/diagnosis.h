@@ -19,7 +19,7 @@ struct Diagnosis {
 std::vector<Diagnosis> diagnose(const ReportCase& report);
 inline constexpr size_t kMaxDiagnoses = 3;
 
-// What a verdict means, for someone who has never seen one: one or two sentences.
-std::string verdict_meaning(Verdict verdict);
+// What the verdict of a case means, for someone who has never seen one: one or two sentences.
+std::string verdict_meaning(const ReportCase& report);
 
 }  // namespace assay::report

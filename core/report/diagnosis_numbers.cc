@@ -278,7 +278,7 @@ void diagnose_rest(const ReportCase& report, Diagnoses& found) {
     found.push_back({"not deterministic",
                      "repeats with the same inputs on the same machine disagree: look for races, "
                      "atomics, memory that is not set, and choices that depend on timing"});
-  } else if (verdict.verdict == Verdict::kNotComparable && verdict.golden.empty()) {
+  } else if (verdict.verdict == Verdict::kNotComparable && verdict.golden.empty() && report.relation.empty()) {
     found.push_back({"no golden", "no golden file judges this case here; 'assay record' writes one for review"});
   } else if (!passes(verdict.verdict) && !hint.empty()) {
     found.push_back({"perhaps the environment", "since the golden was made this changed: " + hint});

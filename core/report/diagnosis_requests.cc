@@ -152,25 +152,28 @@ void diagnose_requests(const CaseVerdict& verdict, Diagnoses& found) {
   diagnose_fixed_position(verdict, found);
 }
 
-void diagnose_broken_output(const CaseVerdict& verdict, Diagnoses& found) {
-  for (const MetricVerdict& metric : verdict.metrics) {
+void diagnose_broken_output(const ReportCase& report, Diagnoses& found) {
+  for (const MetricVerdict& metric : report.verdict.metrics) {
     for (const Finding& finding : metric.findings) {
       if (finding.note || finding.verdict != Verdict::kInvalid) continue;
       const std::string where = finding.request.empty() ? "" : fmt::format("request {}: ", finding.request);
       if (says(finding, {"NaN", "nan", "Infinity", "not finite"})) {
-        const bool golden = finding.message.rfind("golden has", 0) == 0;
+        const bool golden =
+            finding.message.rfind("golden has", 0) == 0 || finding.message.rfind("reference has", 0) == 0;
         found.push_back({golden ? "the golden holds NaN or infinity" : "NaN or infinity",
                          where + finding.message +
-                             (golden ? ": the golden must be recorded again"
-                                     : ": the arithmetic broke at or before this position "
-                                       "(overflow, division by zero, memory not set)")});
+                             (golden && report.relation.empty() ? ": the golden must be recorded again"
+                                                                : ": the arithmetic broke at or before this position "
+                                                                  "(overflow, division by zero, memory not set)")});
         return;
       }
       if (says(finding, {"is empty"})) {
         found.push_back({"empty output", where + finding.message});
         return;
       }
-      if (says(finding, {"is in the golden but missing from the result", "is in the result but not in the golden"})) {
+      if (says(finding,
+               {"is in the golden but missing from the result", "is in the result but not in the golden",
+                "is in the reference but missing from the result", "is in the result but not in the reference"})) {
         found.push_back({"another set of requests",
                          where + finding.message + ": compare the prompts of the case with those of the golden"});
         return;

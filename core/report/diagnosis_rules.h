@@ -19,16 +19,19 @@ void diagnose_prompts(const CaseVerdict& verdict, Diagnoses& found);
 void diagnose_requests(const CaseVerdict& verdict, Diagnoses& found);
 
 // NaN and infinities, empty results, requests missing.
-void diagnose_broken_output(const CaseVerdict& verdict, Diagnoses& found);
+void diagnose_broken_output(const ReportCase& report, Diagnoses& found);
 
 // Token lists that are edits of each other: dropped, repeated, exchanged, changed alone.
-void diagnose_edits(const CaseVerdict& verdict, Diagnoses& found);
+void diagnose_edits(const ReportCase& report, Diagnoses& found);
 
 // What re-anchoring says: rounding, a local fault, a fault everywhere, a run that does not repeat itself.
-void diagnose_reanchoring(const CaseVerdict& verdict, Diagnoses& found);
+void diagnose_reanchoring(const ReportCase& report, Diagnoses& found);
 
 // Equal tokens: text alone, logprobs alone, routing alone.
 void diagnose_numbers(const CaseVerdict& verdict, Diagnoses& found);
+
+// What a relation that does not hold points at.
+void diagnose_relation(const ReportCase& report, Diagnoses& found);
 
 // Performance metrics, the environment, verdicts that are no comparison of outputs.
 void diagnose_rest(const ReportCase& report, Diagnoses& found);

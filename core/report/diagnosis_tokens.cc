@@ -46,8 +46,9 @@ bool numbers_moved(const RequestEvidence& evidence, size_t at) {
   return false;
 }
 
-// A token that was changed and yet had no consequence.
-Diagnosis changed_alone(const RequestEvidence& evidence, const Window& window, size_t at, size_t after) {
+// A token that was changed and yet had no consequence. Results of a relation lie in no file that somebody edits.
+Diagnosis changed_alone(const RequestEvidence& evidence, const Window& window, size_t after, bool relation) {
+  const size_t at = *window.differs;
   const auto position = window.first + static_cast<int64_t>(at);
   std::string why = fmt::format(
       "request {}: token {} alone differs and the {} after it are the same, although each "
@@ -59,6 +60,7 @@ Diagnosis changed_alone(const RequestEvidence& evidence, const Window& window, s
     return {"a token changed on its way out",
             why + ". Run again, the engine itself prefers the golden's token: the output path changed it"};
   }
+  if (relation) return {"a token changed on its way out", why};
   if (again && !again->method.empty() && again->true_splits > 0) {
     return {"an altered golden",
             why + fmt::format(". Run again, the engine prefers its own token once more{}: the "
@@ -71,7 +73,7 @@ Diagnosis changed_alone(const RequestEvidence& evidence, const Window& window, s
   return {"a single token changed afterwards", why + ": a golden edited by hand, or a fault of the output path"};
 }
 
-std::optional<Diagnosis> edit_of(const RequestEvidence& evidence) {
+std::optional<Diagnosis> edit_of(const RequestEvidence& evidence, bool relation) {
   const Window window = window_of(evidence);
   if (!window.differs) return std::nullopt;
   const size_t at = *window.differs;
@@ -86,7 +88,7 @@ std::optional<Diagnosis> edit_of(const RequestEvidence& evidence) {
   }
   if (const size_t after = agree(golden, at + 1, result, at + 1); after >= kEnough) {
     if (numbers_moved(evidence, at)) return std::nullopt;  // a text known by heart is found again after a fault
-    return changed_alone(evidence, window, at, after);
+    return changed_alone(evidence, window, after, relation);
   }
   if (agree(golden, at + 1, result, at) >= kEnough) {
     return Diagnosis{"a token dropped", fmt::format("request {}: the golden's token {} is missing and all that follow "
@@ -111,7 +113,7 @@ std::optional<Diagnosis> edit_of(const RequestEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<Diagnosis> length_of(const RequestEvidence& evidence) {
+std::optional<Diagnosis> length_of(const RequestEvidence& evidence, bool /*relation*/) {
   const Window window = window_of(evidence);
   if (window.differs || evidence.golden_tokens < 0 || evidence.result_tokens < 0) return std::nullopt;
   if (evidence.first_divergent >= 0 &&
@@ -201,12 +203,13 @@ Window window_of(const RequestEvidence& evidence) {
   return window;
 }
 
-void diagnose_edits(const CaseVerdict& verdict, Diagnoses& found) {
+void diagnose_edits(const ReportCase& report, Diagnoses& found) {
+  const CaseVerdict& verdict = report.verdict;
   const Again again = again_of(verdict);
   if (again.requests > 0 && again.all_explained) return;  // rounding, see below
   for (const auto& rule : {edit_of, length_of}) {
     for (const RequestEvidence& evidence : verdict.evidence) {
-      if (std::optional<Diagnosis> one = rule(evidence)) {
+      if (std::optional<Diagnosis> one = rule(evidence, !report.relation.empty())) {
         found.push_back(*std::move(one));
         break;
       }
@@ -214,7 +217,8 @@ void diagnose_edits(const CaseVerdict& verdict, Diagnoses& found) {
   }
 }
 
-void diagnose_reanchoring(const CaseVerdict& verdict, Diagnoses& found) {
+void diagnose_reanchoring(const ReportCase& report, Diagnoses& found) {
+  const CaseVerdict& verdict = report.verdict;
   const Again again = again_of(verdict);
   if (again.requests == 0) return;
   const uint64_t splits = again.near_ties + again.routing_ties + again.true_splits;
@@ -260,10 +264,10 @@ void diagnose_reanchoring(const CaseVerdict& verdict, Diagnoses& found) {
       const bool near = listed.empty() || listed.back().index - listed.front().index <= kNeighbourhood;
       found.push_back(
           {again.true_splits == 1 ? "a fault at one position" : "a fault at few positions",
-           fmt::format("{}, {} {}{}: {} and the rest agrees, so the golden was altered there or the engine "
-                       "fails in that place only",
-                       counts, again.true_splits, again.true_splits == 1 ? "is a true split" : "are true splits", split,
-                       near ? "the fault is local" : "the fault comes and goes")});
+           fmt::format("{}, {} {}{}: {} and the rest agrees, so {}the engine fails in that place only", counts,
+                       again.true_splits, again.true_splits == 1 ? "is a true split" : "are true splits", split,
+                       near ? "the fault is local" : "the fault comes and goes",
+                       report.relation.empty() ? "the golden was altered there or " : "")});
     }
   }
 }

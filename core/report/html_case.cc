@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/metamorphic/relation.h"
 #include "core/report/curves.h"
 #include "core/report/diagnosis.h"
 #include "core/report/html_evidence.h"
 #include "core/report/html_plot.h"
 #include "core/report/html_text.h"
+#include "core/report/wording.h"
 
 namespace assay::report {
 namespace {
@@ -20,7 +22,7 @@ constexpr size_t kFindings = 12;        // shown of a metric
 
 std::string explanation(const ReportCase& report) {
   std::string out = fmt::format("<div class=\"why\"><p><b>What {} means.</b> {}</p>", to_string(report.verdict.verdict),
-                                html(verdict_meaning(report.verdict.verdict)));
+                                html(verdict_meaning(report)));
   for (const Diagnosis& one : diagnose(report)) {
     std::string sentence = one.sentence;
     if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z')
@@ -35,12 +37,22 @@ std::string facts(const ReportCase& report) {
   const auto row = [&out](const char* name, const std::string& value) {
     if (!value.empty()) out += fmt::format("<dt>{}<dd>{}", name, html(value));
   };
-  row("golden", report.verdict.golden.empty() ? "none" : report.verdict.golden);
+  const std::optional<metamorphic::Relation> relation = metamorphic::parse_relation(report.relation);
+  if (relation) {
+    const metamorphic::RelationInfo& info = metamorphic::info_of(*relation);
+    row("relation", report.relation);
+    row("reference", std::string(info.reference));
+    row("changed", std::string(info.changed));
+    row("must happen", std::string(info.mechanism));
+    row("reference results", report.verdict.golden);
+  } else {
+    row("golden", report.verdict.golden.empty() ? "none" : report.verdict.golden);
+  }
   row("ran on", report.summary);
   row("declared", report.verdict.declared);
   if (report.verdict.judged) row("without that", std::string(to_string(*report.verdict.judged)));
   row("case folder", report.path);
-  row("results", report.actual);
+  row(relation ? "changed results" : "results", report.actual);
   row("time", duration(report.seconds));
   return out + "</dl>";
 }
@@ -126,7 +138,7 @@ std::string plots(const ReportCase& report) {
     const auto draw = [&](const std::vector<double>& golden, const std::vector<double>& result,
                           const PlotLabels& labels) {
       std::vector<Curve> curves;
-      if (!golden.empty()) curves.push_back({golden, "golden"});
+      if (!golden.empty()) curves.push_back({golden, "golden", golden_word(report)});
       if (!result.empty()) curves.push_back({result, "result"});
       pair += line_plot(curves, labels);
     };
@@ -151,7 +163,7 @@ std::string evidence_of(const ReportCase& report) {
   std::string out;
   size_t shown = 0;
   for (const RequestEvidence& evidence : report.verdict.evidence)
-    out += evidence_html(evidence, shown++ < kOpenRequests);
+    out += evidence_html(evidence, shown++ < kOpenRequests, golden_word(report));
   if (report.verdict.evidence.size() == kMaxEvidenceRequests) {
     out += fmt::format(
         "<p class=\"note\">Evidence is kept of the first {} requests that differ; the findings above name all."

@@ -23,7 +23,7 @@ std::string token_words(const TokenView& token) {
   return token.text.empty() ? id : fmt::format("\"{}\" ({})", token.text, id);
 }
 
-std::string token_title(const char* side, const std::optional<TokenView>& token) {
+std::string token_title(std::string_view side, const std::optional<TokenView>& token) {
   if (!token) return fmt::format("{}: no token", side);
   std::string title = fmt::format("{}: id {}", side, token->id);
   if (token->logprob) title += fmt::format(", {} nats", figure(*token->logprob));
@@ -42,12 +42,12 @@ bool differ(const AlignedToken& pair) {
 }
 
 // Each position is one box: the golden's token above, the result's below.
-std::string aligned_html(const RequestEvidence& evidence) {
+std::string aligned_html(const RequestEvidence& evidence, std::string_view word) {
   const auto count = static_cast<int64_t>(evidence.tokens.size());
   const int64_t centre = evidence.first_divergent < 0 ? 0 : evidence.first_divergent - evidence.first_shown;
   const int64_t begin = std::clamp<int64_t>(centre - kTokensBefore, 0, count);
   const int64_t end = std::clamp<int64_t>(centre + kTokensAfter, 0, count);
-  std::string out = "<div class=\"tokens\"><b class=\"side\"><u>golden</u><s>result</s></b>";
+  std::string out = fmt::format("<div class=\"tokens\"><b class=\"side\"><u>{}</u><s>result</s></b>", word);
   if (begin > 0 || evidence.first_shown > 0) out += "<b class=\"side\"><u>…</u><s>…</s></b>";
   size_t different = 0;
   for (int64_t i = begin; i < end; ++i) {
@@ -55,8 +55,8 @@ std::string aligned_html(const RequestEvidence& evidence) {
     const int64_t position = evidence.first_shown + i;
     const bool other = differ(pair);
     different += other ? 1 : 0;
-    std::string title = fmt::format("token {}; {}; {}", position, token_title("golden", pair.golden),
-                                    token_title("result", pair.result));
+    std::string title =
+        fmt::format("token {}; {}; {}", position, token_title(word, pair.golden), token_title("result", pair.result));
     if (pair.delta) title += fmt::format("; |Δ| {} nats", figure(*pair.delta));
     out += fmt::format("<b{} title=\"{}\"><u>{}</u><s>{}</s></b>",
                        position == evidence.first_divergent ? " class=\"x first\""
@@ -87,7 +87,7 @@ std::string strip_html(const RequestEvidence& evidence) {
          heat_strip(deltas, evidence.first_shown, evidence.first_divergent) + heat_legend();
 }
 
-std::string top_table(const Split& split) {
+std::string top_table(const Split& split, std::string_view word) {
   if (split.top.empty()) return "";
   std::string out =
       "<table class=\"top\"><caption>What the engine thought at this "
@@ -98,7 +98,7 @@ std::string top_table(const Split& split) {
     const SplitCandidate& entry = split.top[rank];
     const TokenView& token = entry.token;
     std::string sides;
-    if (entry.golden) sides += "<span class=\"golden tag\">golden</span> ";
+    if (entry.golden) sides += fmt::format("<span class=\"golden tag\">{}</span> ", word);
     if (entry.result) sides += "<span class=\"result tag\">result</span>";
     out += fmt::format(
         "<tr{}><td class=\"n\">{}<td class=\"tok\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}",
@@ -112,21 +112,22 @@ std::string top_table(const Split& split) {
     out += fmt::format(
         "<tr class=\"hit\"><td class=\"n\">{}<td class=\"tok\">{}<td class=\"n\">{}<td class=\"n\">{}<td "
         "class=\"n\">{}<td><span "
-        "class=\"golden tag\">golden</span>",
+        "class=\"golden tag\">{}</span>",
         *split.golden_rank + 1, html_token(split.golden.text), split.golden.id,
         split.golden.logprob ? fmt::format("{:.6g}", *split.golden.logprob) : "?",
-        split.golden.logprob && best ? figure(*best - *split.golden.logprob) : "?");
+        split.golden.logprob && best ? figure(*best - *split.golden.logprob) : "?", word);
   }
   return out + "</table>";
 }
 
-std::string reanchoring_html(const Reanchoring& again) {
-  std::string out = fmt::format("<p class=\"say\">{}</p>", html(reanchoring_text(again)));
+std::string reanchoring_html(const Reanchoring& again, std::string_view word) {
+  std::string out = fmt::format("<p class=\"say\">{}</p>", html(reanchoring_text(again, word)));
   if (again.splits.empty()) return out;
-  out +=
+  out += fmt::format(
       "<details><summary>Positions where the engine prefers another "
-      "token</summary><table><tr><th>token<th>golden<th>engine "
-      "prefers<th>gap, nats<th>gap, ULPs<th>rank of the golden's<th>kind";
+      "token</summary><table><tr><th>token<th>{0}<th>engine "
+      "prefers<th>gap, nats<th>gap, ULPs<th>rank of the {0}'s<th>kind",
+      word);
   for (size_t i = 0; i < std::min(again.splits.size(), kSplitRows); ++i) {
     const Split& split = again.splits[i];
     out += fmt::format(
@@ -145,7 +146,7 @@ std::string reanchoring_html(const Reanchoring& again) {
   return out + "</details>";
 }
 
-std::string statistics_row(const char* what, const LogprobStatistics& numbers) {
+std::string statistics_row(std::string_view what, const LogprobStatistics& numbers) {
   return fmt::format(
       "<tr><td>{}<td class=\"n\">{}<td class=\"n\">{}{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td "
       "class=\"n\">{}",
@@ -153,11 +154,11 @@ std::string statistics_row(const char* what, const LogprobStatistics& numbers) {
       figure(numbers.mean), figure(numbers.p99), figure(numbers.tolerance), numbers.over);
 }
 
-std::string statistics_html(const RequestEvidence& evidence) {
+std::string statistics_html(const RequestEvidence& evidence, std::string_view word) {
   std::string rows;
   if (evidence.logprobs) rows += statistics_row("judged run, up to where the tokens part", *evidence.logprobs);
   if (evidence.reanchoring && evidence.reanchoring->logprobs) {
-    rows += statistics_row("golden tokens fed back, full length", *evidence.reanchoring->logprobs);
+    rows += statistics_row(fmt::format("{} tokens fed back, full length", word), *evidence.reanchoring->logprobs);
   }
   if (rows.empty()) return "";
   return "<table><caption>|Δ logprob|, "
@@ -168,7 +169,7 @@ std::string statistics_html(const RequestEvidence& evidence) {
 
 std::string experts(const std::vector<uint16_t>& list) { return fmt::format("{}", fmt::join(list, " ")); }
 
-std::string routing_html(const RoutingEvidence& routing) {
+std::string routing_html(const RoutingEvidence& routing, std::string_view word) {
   if (routing.differing == 0) return "";
   std::string out =
       fmt::format("<h5>Routing</h5><p>{} of {} sets of experts differ; the first layer that differs is {}.</p>",
@@ -177,9 +178,10 @@ std::string routing_html(const RoutingEvidence& routing) {
   for (size_t layer = 0; layer < routing.by_layer.size(); ++layer) names.push_back(fmt::format("layer {}", layer));
   out += bars(names, routing.by_layer);
   if (routing.first.empty()) return out;
-  out +=
-      "<table><caption>The first differences</caption><tr><th>position<th>layer<th>golden<th>result<th>margin at the "
-      "boundary";
+  out += fmt::format(
+      "<table><caption>The first differences</caption><tr><th>position<th>layer<th>{}<th>result<th>margin at the "
+      "boundary",
+      word);
   for (size_t i = 0; i < std::min(routing.first.size(), kRoutingRows); ++i) {
     const RoutingDifference& one = routing.first[i];
     out += fmt::format("<tr><td class=\"n\">{}<td class=\"n\">{}<td>{}<td>{}<td class=\"n\">{}", one.token, one.layer,
@@ -188,15 +190,15 @@ std::string routing_html(const RoutingEvidence& routing) {
   return out + "</table>";
 }
 
-std::string prompt_ids_html(const RequestEvidence& evidence) {
+std::string prompt_ids_html(const RequestEvidence& evidence, std::string_view word) {
   const std::vector<int32_t>& golden = evidence.golden_prompt_ids;
   const std::vector<int32_t>& result = evidence.result_prompt_ids;
   if (golden.empty() && result.empty()) return "";
   std::string out = fmt::format(
-      "<h5>Prompt tokens</h5><p class=\"say\">The two sides answer different questions: the golden's "
-      "prompt has {}, the result's {}.</p><div class=\"tokens\"><b class=\"side\"><u>golden</u><s>"
+      "<h5>Prompt tokens</h5><p class=\"say\">The two sides answer different questions: the {0}'s "
+      "prompt has {1}, the result's {2}.</p><div class=\"tokens\"><b class=\"side\"><u>{0}</u><s>"
       "result</s></b>",
-      plural(golden.size(), "token"), plural(result.size(), "token"));
+      word, plural(golden.size(), "token"), plural(result.size(), "token"));
   bool seen = false;
   for (size_t i = 0; i < std::max(golden.size(), result.size()); ++i) {
     const std::string a = i < golden.size() ? fmt::format("{}", golden[i]) : "<em>–</em>";
@@ -211,18 +213,18 @@ std::string prompt_ids_html(const RequestEvidence& evidence) {
   return out + "</div>";
 }
 
-std::string text_side(const char* side, std::string_view text, size_t common) {
+std::string text_side(const char* css, std::string_view side, std::string_view text, size_t common) {
   const std::string_view head = text.substr(0, common);
   const size_t from = text::count(head) > kTextBefore ? text::offset_of(head, text::count(head) - kTextBefore) : 0;
   const std::string_view tail = text::prefix(text.substr(common), kTextAfter);
-  return fmt::format("<div><b class=\"{0}\">{0}</b><pre>{1}{2}<mark>{3}</mark>{4}</pre></div>", side,
+  return fmt::format("<div><b class=\"{}\">{}</b><pre>{}{}<mark>{}</mark>{}</pre></div>", css, side,
                      from > 0 ? "…" : "", html_block(head.substr(from)), html_block(tail),
                      common + tail.size() < text.size() ? "…"
                      : tail.empty()                     ? "<em>∎ ends here</em>"
                                                         : "");
 }
 
-std::string texts_html(const RequestEvidence& evidence) {
+std::string texts_html(const RequestEvidence& evidence, std::string_view word) {
   if (evidence.golden_text.empty() && evidence.result_text.empty()) return "";
   if (evidence.golden_text == evidence.result_text) {
     return evidence.text_difference < 0 ? "<p class=\"note\">The texts agree where they are shown.</p>" : "";
@@ -233,11 +235,11 @@ std::string texts_html(const RequestEvidence& evidence) {
           ? evidence.text_difference
           : evidence.text_offset + static_cast<int64_t>(text::count(evidence.golden_text.substr(0, common)));
   return fmt::format("<h5>Text</h5><p>The texts part at code point {}.</p><div class=\"sides\">{}{}</div>", at,
-                     text_side("golden", evidence.golden_text, common),
-                     text_side("result", evidence.result_text, common));
+                     text_side("golden", word, evidence.golden_text, common),
+                     text_side("result", "result", evidence.result_text, common));
 }
 
-std::string headline(const RequestEvidence& evidence) {
+std::string headline(const RequestEvidence& evidence, std::string_view word) {
   std::string line = fmt::format("request {}", evidence.request);
   if (!evidence.golden_prompt_ids.empty() || !evidence.result_prompt_ids.empty())
     line += ": prompt tokens differ";
@@ -250,24 +252,24 @@ std::string headline(const RequestEvidence& evidence) {
   else if (evidence.logprobs)
     line += fmt::format(": max |Δ logprob| {} nats", figure(evidence.logprobs->max));
   if (evidence.golden_tokens >= 0 && evidence.result_tokens >= 0 && evidence.golden_tokens != evidence.result_tokens) {
-    line += fmt::format(" ({} tokens, the golden has {})", evidence.result_tokens, evidence.golden_tokens);
+    line += fmt::format(" ({} tokens, the {} has {})", evidence.result_tokens, word, evidence.golden_tokens);
   }
   return line;
 }
 
 }  // namespace
 
-std::string split_text(const Split& split) {
-  std::string line = fmt::format("At token {} the golden has {}, the result {}", split.index, token_words(split.golden),
-                                 token_words(split.result));
+std::string split_text(const Split& split, std::string_view word) {
+  std::string line = fmt::format("At token {} the {} has {}, the result {}", split.index, word,
+                                 token_words(split.golden), token_words(split.result));
   if (split.gap) {
-    line += fmt::format("; the engine puts the result's token {} nats above the golden's", figure(*split.gap));
+    line += fmt::format("; the engine puts the result's token {} nats above the {}'s", figure(*split.gap), word);
     if (split.gap_ulps) line += fmt::format(" ({} ULP of the logits' dtype)", figure(*split.gap_ulps));
   }
   if (split.golden_rank) {
     line += *split.golden_rank == 0
-                ? "; the golden's token is the engine's first choice"
-                : fmt::format("; the golden's token is its choice number {}", *split.golden_rank + 1);
+                ? fmt::format("; the {}'s token is the engine's first choice", word)
+                : fmt::format("; the {}'s token is its choice number {}", word, *split.golden_rank + 1);
   }
   return line + (split.near_tie      ? ": a near-tie."
                  : split.routing_tie ? ": a routing tie."
@@ -275,16 +277,16 @@ std::string split_text(const Split& split) {
                                      : ".");
 }
 
-std::string reanchoring_text(const Reanchoring& again) {
+std::string reanchoring_text(const Reanchoring& again, std::string_view word) {
   if (again.method.empty()) {
-    return "The engine was not run again with the golden's tokens" +
+    return fmt::format("The engine was not run again with the {}'s tokens", word) +
            (again.not_done.empty() ? "." : ": " + again.not_done);
   }
   const uint64_t splits = again.near_ties + again.routing_ties + again.true_splits;
   const uint64_t agreeing = again.positions - std::min(again.positions, splits);
   const std::string routing = again.routing_ties > 0 ? plural(again.routing_ties, "routing tie") + ", " : "";
-  std::string line = fmt::format("After each golden token was fed back, {} of {} positions agree, {}, {}{}: ", agreeing,
-                                 again.positions, plural(again.near_ties, "near-tie"), routing,
+  std::string line = fmt::format("After each {} token was fed back, {} of {} positions agree, {}, {}{}: ", word,
+                                 agreeing, again.positions, plural(again.near_ties, "near-tie"), routing,
                                  plural(again.true_splits, "true split"));
   if (!again.contradiction.empty() || !again.text_contradiction.empty()) {
     line += "rounding does not explain the judged run: " +
@@ -298,35 +300,37 @@ std::string reanchoring_text(const Reanchoring& again) {
   } else if (!again.reproduced) {
     line += "the engine did not choose again what it chose in the judged run.";
   } else {
-    line += "the engine agrees with the golden throughout.";
+    line += fmt::format("the engine agrees with the {} throughout.", word);
   }
-  if (again.method == "continued") line += " (The engine cannot be fed tokens; it continued golden prefixes instead.)";
+  if (again.method == "continued") {
+    line += fmt::format(" (The engine cannot be fed tokens; it continued {} prefixes instead.)", word);
+  }
   line += fmt::format(" A near-tie is a gap of at most {} ULP", figure(again.tie_limit_ulps));
   if (again.tie_limit_nats > 0)
     line += fmt::format(" or {} nats, the noise recorded in the golden", figure(again.tie_limit_nats));
   return line + ".";
 }
 
-std::string evidence_html(const RequestEvidence& evidence, bool open) {
-  std::string out =
-      fmt::format("<details class=\"request\"{}><summary>{}</summary>", open ? " open" : "", html(headline(evidence)));
+std::string evidence_html(const RequestEvidence& evidence, bool open, std::string_view word) {
+  std::string out = fmt::format("<details class=\"request\"{}><summary>{}</summary>", open ? " open" : "",
+                                html(headline(evidence, word)));
   if (!evidence.prompt.empty()) {
     out += fmt::format("<h5>End of the prompt</h5><pre class=\"short\">{}</pre>", html_block(evidence.prompt));
   }
-  out += prompt_ids_html(evidence);
-  if (evidence.split) out += fmt::format("<p class=\"say\">{}</p>", html(split_text(*evidence.split)));
+  out += prompt_ids_html(evidence, word);
+  if (evidence.split) out += fmt::format("<p class=\"say\">{}</p>", html(split_text(*evidence.split, word)));
   if (std::any_of(evidence.tokens.begin(), evidence.tokens.end(), differ)) {
-    out += "<h5>Tokens, side by side</h5>" + aligned_html(evidence);
+    out += "<h5>Tokens, side by side</h5>" + aligned_html(evidence, word);
   } else if (!evidence.tokens.empty()) {
     out += fmt::format("<p>All {} looked at agree.</p>", plural(evidence.tokens.size(), "generated token"));
   }
   out += strip_html(evidence);
-  if (evidence.split) out += top_table(*evidence.split);
+  if (evidence.split) out += top_table(*evidence.split, word);
   if (evidence.reanchoring)
-    out += "<h5>Run again with the golden's tokens</h5>" + reanchoring_html(*evidence.reanchoring);
-  out += statistics_html(evidence);
-  if (evidence.routing) out += routing_html(*evidence.routing);
-  out += texts_html(evidence);
+    out += fmt::format("<h5>Run again with the {}'s tokens</h5>", word) + reanchoring_html(*evidence.reanchoring, word);
+  out += statistics_html(evidence, word);
+  if (evidence.routing) out += routing_html(*evidence.routing, word);
+  out += texts_html(evidence, word);
   return out + "</details>";
 }
 

@@ -2,19 +2,20 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "assay/evidence.h"
 
 namespace assay::report {
 
 // Everything that is known of the request, in the order in which a reader asks: prompts, tokens, the split, what
-// re-anchoring says, numbers, routing, texts. `open`: unfolded.
-std::string evidence_html(const RequestEvidence& evidence, bool open);
+// re-anchoring says, numbers, routing, texts. `open`: unfolded. `word`: what the golden's side is called (wording.h).
+std::string evidence_html(const RequestEvidence& evidence, bool open, std::string_view word = "golden");
 
 // What re-anchoring says, in plain words, as text.
-std::string reanchoring_text(const Reanchoring& reanchoring);
+std::string reanchoring_text(const Reanchoring& reanchoring, std::string_view word = "golden");
 
 // The split in plain words, as text: who says what, the gap and the rank.
-std::string split_text(const Split& split);
+std::string split_text(const Split& split, std::string_view word = "golden");
 
 }  // namespace assay::report

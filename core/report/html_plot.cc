@@ -151,7 +151,9 @@ std::string line_plot(const std::vector<Curve>& curves, const PlotLabels& labels
     svg += fmt::format("<path class=\"line {}\" d=\"{}\"/>", curves[i].css, path_of(lines[i], scale));
   }
   std::string key;
-  for (const Curve& curve : curves) key += fmt::format(" <span class=\"{0} linekey\">{0}</span>", curve.css);
+  for (const Curve& curve : curves) {
+    key += fmt::format(" <span class=\"{} linekey\">{}</span>", curve.css, curve.name.empty() ? curve.css : curve.name);
+  }
   return svg + fmt::format("</svg><p class=\"legend\">{};{}</p></figure>", html(labels.y_axis), key);
 }
 

@@ -22,6 +22,7 @@ std::string heat_legend();
 struct Curve {
   std::vector<double> values;  // at positions 0, 1, ...; values that are not finite leave a gap
   std::string_view css;        // class of the line: "golden", "result"
+  std::string_view name = {};  // in the legend; empty: like the class
 };
 
 struct PlotLabels {

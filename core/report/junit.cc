@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/golden/text.h"
+#include "core/report/wording.h"
 #include "core/report/write_file.h"
 #include "core/report/xml_text.h"
 
@@ -45,7 +46,8 @@ class Properties {
 std::string properties(const ReportCase& report) {
   Properties list("    ");
   list.add("verdict", std::string(to_string(report.verdict.verdict)));
-  list.add("golden", report.verdict.golden);
+  list.add("relation", report.relation);
+  list.add(golden_word(report), report.verdict.golden);
   list.add("declared", report.verdict.declared);
   list.add("engine", report.figures.engine);
   list.add("backend", report.figures.backend);

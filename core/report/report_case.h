@@ -40,8 +40,10 @@ struct ReportRepeat {
 };
 
 struct ReportCase {
-  std::string name = {};  // e.g. "moe/moe_10m_licences_b1"; two roots of one run may hold the same one
-  std::string path = {};  // case folder
+  std::string name = {};      // e.g. "moe/moe_10m_licences_b1"; two roots of one run may hold the same one
+  std::string path = {};      // case folder
+  std::string relation = {};  // metamorphic::RelationInfo::name that judged; empty: a golden. verdict.golden then names
+                              // the results of the reference way, and `actual` those of the changed one
   CaseVerdict verdict = {};
   std::string summary = {};  // one line of figures: engine, backend, requests, batch, memory, rates; empty: nothing ran
   std::string reproduce = {};  // the one command that runs this case again; empty: unknown
@@ -52,7 +54,8 @@ struct ReportCase {
   std::vector<ReportRepeat> repeats = {};  // in order; empty: the case was to run once
 };
 
-// The text a person reads under a verdict: reason, metrics with their findings, the golden, how to run it again.
+// The text a person reads under a verdict: reason, metrics with their findings, the golden or reference, how to run it
+// again.
 std::string evidence_text(const ReportCase& report);
 
 }  // namespace assay::report

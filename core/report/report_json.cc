@@ -34,10 +34,12 @@ Json figures_json(const ReportCase& report) {
           {"max_abs_logprob_difference", difference}};
 }
 
+Json relation_json(const ReportCase& report) { return report.relation.empty() ? Json() : Json(report.relation); }
+
 Json case_json(const ReportCase& report, const std::string& name, bool strict) {
   Json diagnoses = Json::array();
   for (const Diagnosis& one : diagnose(report)) diagnoses.push_back({{"cause", one.cause}, {"sentence", one.sentence}});
-  Json json = {{"name", name}, {"path", report.path}};
+  Json json = {{"name", name}, {"path", report.path}, {"relation", relation_json(report)}};
   json.update(Json::parse(compare::verdict_json(report.verdict)));
   json["passes"] = report.verdict.verdict == Verdict::kSkipped ? Json() : Json(passes(report.verdict.verdict, strict));
   json["likely_causes"] = std::move(diagnoses);
@@ -95,6 +97,7 @@ Status write_json(const std::string& path, const ReportRun& run) {
 Json flat_case_json(const ReportCase& report) {
   Json json = {{"name", report.name},
                {"path", report.path},
+               {"relation", relation_json(report)},
                {"verdict", to_string(report.verdict.verdict)},
                {"reason", report.verdict.reason},
                {"golden", report.verdict.golden}};

@@ -4,6 +4,7 @@
 
 #include "core/golden/json_text.h"
 #include "core/golden/text.h"
+#include "core/report/wording.h"
 #include "core/report/write_file.h"
 
 namespace assay::report {
@@ -36,8 +37,8 @@ std::string point(const ReportCase& report, size_t number, const std::string& na
   out += '\n';
   if (fine) return out;
   return out + "  ---\n" + yaml("verdict", to_string(verdict)) + yaml("message", report.verdict.reason) +
-         yaml("golden", report.verdict.golden) + yaml("reproduce", report.reproduce) +
-         fmt::format("  duration_ms: {:.3f}\n  ...\n", report.seconds * 1e3);
+         yaml("relation", report.relation) + yaml(golden_word(report), report.verdict.golden) +
+         yaml("reproduce", report.reproduce) + fmt::format("  duration_ms: {:.3f}\n  ...\n", report.seconds * 1e3);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "core/report/wording.h"
 #include "core/run/events.h"
 #include "core/run/reproduce.h"
 #include "nlohmann/json.hpp"
@@ -91,6 +92,7 @@ report::ReportCase report_case(const run::CaseOutcome& outcome, bool strict) {
   const run::CaseSummary& summary = outcome.summary;
   report::ReportCase made{.name = outcome.name,
                           .path = outcome.path,
+                          .relation = outcome.relation,
                           .verdict = outcome.verdict,
                           .summary = summary_line(summary),
                           .reproduce = outcome.reproduce,
@@ -115,6 +117,7 @@ report::ReportCase report_case(const run::CaseOutcome& outcome, bool strict) {
   for (const run::Repeat& one : outcome.repeats) {
     made.repeats.push_back({one.verdict, one.reason, one.seconds, one.identical_to_first, one.difference});
   }
+  word_verdict(&made);
   if (!passes(outcome.verdict.verdict, strict)) made.log_tail = log_tail(outcome.log);
   return made;
 }
