@@ -4,14 +4,15 @@
 #include <cuda_fp16.h>
 
 #include "backends/cuda/kernels/types.h"
+#include "backends/reference/arithmetic/dot.h"
 #include "backends/reference/arithmetic/elementary.h"
 #include "backends/reference/arithmetic/formats.h"
 
 namespace assay::cuda {
 
 inline constexpr unsigned kWholeWarp = 0xffffffffu;
-inline constexpr int kLanes = 16;   // of a dot
-inline constexpr int kBlock = 256;  // columns of a dot's block
+inline constexpr int kLanes = static_cast<int>(arithmetic::kLanes);  // of a dot
+inline constexpr int kBlock = static_cast<int>(arithmetic::kBlock);  // columns of a dot's block
 
 // arithmetic::Single on the device: its constexpr operations, and the fused multiply-add that is none.
 struct DeviceSingle : arithmetic::Single {

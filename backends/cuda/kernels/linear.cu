@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads) tensor_kernel(LinearArgs a, Groups g
   }
   const float* bias = a.bias == nullptr ? nullptr : a.bias + int64_t{tile.expert} * a.weight.rows;
   for (int i = 0; i < 4; ++i) {
-    const int row = row_tile * kTile + group + i / 2 * 8;
+    const int row = tiled_row(a.weight, row_tile, group + i / 2 * 8);
     const int column = pair * 2 + i % 2;
     if (row >= a.weight.rows || column >= tile.count) continue;
     const int token = token_of(groups, tile, column);

@@ -11,8 +11,8 @@
 namespace assay::cuda {
 
 struct LinearArgs {
-  Matrix weight;  // of expert 0 where `groups` is set: the others follow; tiled exactly where x is bf16
-  Inputs x;       // (tokens / x_divisor) of (cols)
+  Matrix weight = {};  // of expert 0 where `groups` is set: the others follow; tiled exactly where x is bf16
+  Inputs x = {};       // (tokens / x_divisor) of (cols)
   int x_divisor = 1;
   float* y = nullptr;  // (tokens) of (rows), `y_stride` apart
   int y_stride = 0;

@@ -42,17 +42,14 @@ Floats plain(const Floats& w, const Floats& x, size_t rows, size_t cols) {
   return y;
 }
 
-// The weights (experts * rows, cols) as tiles, one expert after the other.
-DeviceBuffer<uint16_t> tiles_of(const Bits& w, const Matrix& shape) {
+// The weights (rows, cols) as tiles.
+DeviceBuffer<uint16_t> tiles_of(const Bits& w, Matrix shape) {
   const auto source = upload(w);
-  const size_t experts = w.size() / static_cast<size_t>(shape.rows * shape.cols);
-  DeviceBuffer<uint16_t> tiles(experts * static_cast<size_t>(shape.bytes()) / 2);
-  for (size_t e = 0; e < experts; ++e) {
-    const size_t first = e * static_cast<size_t>(shape.rows * shape.cols);
-    pack_tiles(
-        {source.data() + first, tiles.data() + e * static_cast<size_t>(shape.bytes()) / 2, 0, shape.rows, shape.cols},
-        nullptr);
-  }
+  auto tiles = upload(Bits(static_cast<size_t>(shape.bytes()) / 2));
+  shape.data = tiles.data();
+  const int half = shape.rows / 2;  // in two parts, as a loader does
+  pack_tiles({shape, source.data(), 0, half}, nullptr);
+  pack_tiles({shape, source.data() + half * shape.cols, half, shape.rows - half}, nullptr);
   check(cudaDeviceSynchronize(), "pack_tiles");
   return tiles;
 }
@@ -67,8 +64,8 @@ Bits padded(const Bits& x, int cols) {
 }
 
 // The tensor-core layer without bias: (tokens, rows).
-Floats tensor(const Bits& w, const Bits& x, int rows, int cols) {
-  Matrix matrix{nullptr, rows, cols, Number::kBfloat16, true};
+Floats tensor(const Bits& w, const Bits& x, int rows, int cols, bool gated = false) {
+  Matrix matrix{nullptr, rows, cols, Number::kBfloat16, true, gated};
   const auto tiles = tiles_of(w, matrix);
   matrix.data = tiles.data();
   const int tokens = static_cast<int>(x.size()) / cols;
@@ -195,6 +192,14 @@ TEST_F(LinearKernel, ATokenOfTensorCoresDoesNotDependOnItsTileOrPlace) {
       EXPECT_TRUE(same_bits(tensor(w, part, rows, cols), expected)) << batch << " tokens from " << first;
     }
   }
+}
+
+TEST_F(LinearKernel, GateAndUpRowsSideBySideGiveTheSameBits) {
+  const int rows = 48;
+  const int cols = 300;
+  const Bits w = narrow(some_floats(static_cast<size_t>(rows * cols), 10));
+  const Bits x = narrow(some_floats(static_cast<size_t>(3 * cols), 11));
+  EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, true), tensor(w, x, rows, cols, false)));
 }
 
 TEST_F(LinearKernel, ARowOfTensorCoresDoesNotDependOnItsPlaceInATile) {

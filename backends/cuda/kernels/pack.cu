@@ -6,37 +6,31 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// One thread a lane of a tile: eight numbers.
+// One thread a pair of neighbouring columns of a row.
 __global__ void pack_kernel(PackArgs a) {
-  const int k_tiles = (a.cols + kTile - 1) / kTile;
-  const int64_t lanes = int64_t{(a.rows + kTile - 1) / kTile} * k_tiles * 32;
-  const int64_t index = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (index >= lanes) return;
-  const int lane = static_cast<int>(index % 32);
-  const int64_t tile = index / 32;
-  const int row = static_cast<int>(tile / k_tiles) * kTile + lane / 4;
-  const int col = static_cast<int>(tile % k_tiles) * kTile + lane % 4 * 2;
+  const int cols = a.matrix.cols;
+  const int col = (static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x)) * 2;
+  if (col >= cols) return;
   const auto* source = static_cast<const uint16_t*>(a.source);
-  uint16_t values[8];
-  for (int i = 0; i < 8; ++i) {
-    const int r = row + i / 2 % 2 * 8;
-    const int c = col + i / 4 * 8 + i % 2;
-    values[i] = r < a.rows && c < a.cols ? source[int64_t{r} * a.cols + c] : uint16_t{0};
+  auto* tiles = static_cast<uint32_t*>(const_cast<void*>(a.matrix.data));
+  for (int r = static_cast<int>(blockIdx.y); r < a.rows; r += static_cast<int>(gridDim.y)) {
+    const int row = a.first + r;
+    const int half = a.matrix.rows / 2;
+    const int place = !a.matrix.gated ? row : row % half / 8 * kTile + row % half % 8 + row / half * 8;
+    const uint16_t* from = source + int64_t{r} * cols + col;
+    const uint32_t pair = from[0] | (col + 1 < cols ? static_cast<uint32_t>(from[1]) << 16 : 0u);
+    tiles[tiled_index(place, col, cols) / 2] = pair;
   }
-  uint4 packed;
-  packed.x = values[0] | static_cast<uint32_t>(values[1]) << 16;
-  packed.y = values[2] | static_cast<uint32_t>(values[3]) << 16;
-  packed.z = values[4] | static_cast<uint32_t>(values[5]) << 16;
-  packed.w = values[6] | static_cast<uint32_t>(values[7]) << 16;
-  static_cast<uint4*>(a.tiles)[int64_t{a.first / kTile} * k_tiles * 32 + index] = packed;
 }
 
 }  // namespace
 
 void pack_tiles(const PackArgs& args, cudaStream_t stream) {
-  const int64_t lanes = int64_t{(args.rows + kTile - 1) / kTile} * ((args.cols + kTile - 1) / kTile) * 32;
-  if (lanes == 0) return;
-  pack_kernel<<<static_cast<unsigned>((lanes + kThreads - 1) / kThreads), kThreads, 0, stream>>>(args);
+  if (args.rows == 0 || args.matrix.cols == 0) return;
+  constexpr int kMostRows = 65535;
+  const dim3 grid(static_cast<unsigned>((args.matrix.cols + 2 * kThreads - 1) / (2 * kThreads)),
+                  static_cast<unsigned>(args.rows < kMostRows ? args.rows : kMostRows));
+  pack_kernel<<<grid, kThreads, 0, stream>>>(args);
   check_launch("pack_tiles");
 }
 

@@ -30,6 +30,8 @@ struct Matrix {
   int cols = 0;
   Number number = Number::kFloat32;
   bool tiled = false;
+  bool gated =
+      false;  // tiled fc1 of a gated MLP, rows / 2 a multiple of 8: tile j is gate rows 8j .. 8j+7, then up rows
 
   // Bytes from one matrix to the next where several of the same shape follow one another (experts).
   constexpr int64_t bytes() const {
@@ -38,7 +40,12 @@ struct Matrix {
   }
 };
 
-// Index of element (row, col) of a tiled matrix, in elements.
+// Which row of the matrix is row `r` of row tile `tile`; rows or more: padding.
+constexpr int tiled_row(const Matrix& m, int tile, int r) {
+  return m.gated ? tile * 8 + r % 8 + r / 8 * (m.rows / 2) : tile * kTile + r;
+}
+
+// Index of element (row, col) of a tiled matrix that is not `gated`, in elements.
 constexpr int64_t tiled_index(int row, int col, int cols) {
   const int64_t tile = int64_t{row / kTile} * ((cols + kTile - 1) / kTile) + col / kTile;
   const int r = row % kTile;

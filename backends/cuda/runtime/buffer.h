@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,12 @@ class Buffer {
     void* data = nullptr;
     if (count > 0) Memory::take(&data, count * sizeof(T));
     data_ = static_cast<T*>(data);
+  }
+  static Buffer adopt(T* data, size_t count) {  // memory that was taken for it
+    Buffer buffer;
+    buffer.data_ = data;
+    buffer.count_ = count;
+    return buffer;
   }
   ~Buffer() {
     if (data_ != nullptr) Memory::give(data_);
@@ -64,6 +71,9 @@ template <class T>
 using DeviceBuffer = detail::Buffer<T, detail::DeviceMemory>;
 template <class T>
 using PinnedBuffer = detail::Buffer<T, detail::PinnedMemory>;
+
+// `bytes` of device memory for `what`: kExhausted with needed and free bytes. Throws CudaError for other faults.
+Result<DeviceBuffer<std::byte>> take_memory(uint64_t bytes, const std::string& what);
 
 // Copies `values` to the device and waits: for tests and for small tables.
 template <class T>

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "backends/cuda/runtime/device.h"
@@ -49,6 +50,14 @@ template <class T>
   if (different == 0) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << different << " of " << wanted.size() << " differ, first at " << first << ": "
                                        << seen[first] << ", wanted " << wanted[first];
+}
+
+// The same, but any NaN equals any other: their bits differ between processors and devices.
+inline ::testing::AssertionResult same_numbers(std::vector<float> seen, std::vector<float> wanted) {
+  for (std::vector<float>* values : {&seen, &wanted}) {
+    for (float& v : *values) v = v == v ? v : std::numeric_limits<float>::quiet_NaN();
+  }
+  return same_bits(seen, wanted);
 }
 
 }  // namespace assay::cuda

@@ -60,15 +60,22 @@ void top_ids(std::span<const float> logits, size_t n, int32_t* ids) {
   std::copy_n(order.begin(), n, ids);
 }
 
+void write_facts(const RowSummary& summary, const TargetFacts& target, const assay_run& run, size_t row) {
+  const assay_run_output& out = run.output;
+  const bool wanted = run.targets != nullptr && run.targets[row] >= 0;
+  if (wanted && out.target_logprobs != nullptr) out.target_logprobs[row] = summary.logprob(target.logit);
+  if (wanted && out.target_ranks != nullptr) out.target_ranks[row] = target.rank;
+  if (out.argmax != nullptr) out.argmax[row] = summary.argmax;
+  if (out.argmax_logprobs != nullptr) out.argmax_logprobs[row] = summary.logprob(summary.top);
+}
+
 void write_row(std::span<const float> logits, const RowSummary& summary, const assay_run& run, size_t row) {
   const assay_run_output& out = run.output;
   const int32_t target = run.targets != nullptr ? run.targets[row] : -1;
-  if (target >= 0 && out.target_logprobs != nullptr) {
-    out.target_logprobs[row] = summary.logprob(logits[static_cast<size_t>(target)]);
-  }
-  if (target >= 0 && out.target_ranks != nullptr) out.target_ranks[row] = rank_of(logits, target);
-  if (out.argmax != nullptr) out.argmax[row] = summary.argmax;
-  if (out.argmax_logprobs != nullptr) out.argmax_logprobs[row] = summary.logprob(summary.top);
+  TargetFacts facts;
+  if (target >= 0) facts.logit = logits[static_cast<size_t>(target)];
+  if (target >= 0 && out.target_ranks != nullptr) facts.rank = rank_of(logits, target);
+  write_facts(summary, facts, run, row);
   const auto n = static_cast<size_t>(std::max(run.top_n, 0));
   if (n > 0 && (out.top_ids != nullptr || out.top_logprobs != nullptr)) {
     std::vector<int32_t> ids(n);

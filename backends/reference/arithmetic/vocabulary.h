@@ -39,6 +39,15 @@ int32_t rank_of(std::span<const float> logits, int32_t id);
 // Ids of the n largest, descending logit, ties to the lower id. n <= logits.size().
 void top_ids(std::span<const float> logits, size_t n, int32_t* ids);
 
+// What is said about the target of a row; anything where the row has none.
+struct TargetFacts {
+  float logit = 0;
+  int32_t rank = 0;
+};
+
+// Writes what needs no other logit: target_logprobs, target_ranks, argmax and argmax_logprobs of row `row`.
+void write_facts(const RowSummary& summary, const TargetFacts& target, const assay_run& run, size_t row);
+
 // Writes row `row` of `output` (all but routing, sampled and sampled_logprob) from its logits and summary.
 void write_row(std::span<const float> logits, const RowSummary& summary, const assay_run& run, size_t row);
 

@@ -10,7 +10,7 @@
 #include "backends/reference/border/model.h"
 #include "backends/reference/testing/vector_case.h"
 
-namespace assay::cpu {
+namespace assay::testing {
 
 // Everything that a model says about some sequences.
 struct Transcript {
@@ -45,7 +45,7 @@ struct Schedule {
 
 class Session {
  public:
-  Session(backend::Model& model, const testing::VectorCase& vector_case, const Schedule& schedule)
+  Session(backend::Model& model, const VectorCase& vector_case, const Schedule& schedule)
       : model_(model), schedule_(schedule) {
     for (const auto& request : vector_case.requests) {
       std::vector<int32_t> ids = request.prompt;
@@ -131,13 +131,4 @@ class Session {
   Transcript t_;
 };
 
-inline std::vector<int32_t> some_ids(size_t count, int vocab, uint32_t seed) {
-  std::vector<int32_t> ids(count);
-  for (int32_t& id : ids) {
-    seed = seed * 1664525u + 1013904223u;
-    id = static_cast<int32_t>((seed >> 8) % static_cast<uint32_t>(vocab));
-  }
-  return ids;
-}
-
-}  // namespace assay::cpu
+}  // namespace assay::testing

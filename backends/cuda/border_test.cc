@@ -1,0 +1,47 @@
+// Opening and describing the CUDA backend; these need no device.
+#include <gmock/gmock.h>
+
+#include "backends/cuda/cuda_model.h"
+#include "backends/cuda/runtime/buffer.h"
+#include "backends/cuda/runtime/device.h"
+
+namespace assay::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CudaModel, WrongOptionsAreNamed) {
+  const model::ModelConfig config;
+  EXPECT_THAT(open_cuda(config, "/nowhere", R"({"prefil":"fast"})").status().message(),
+              HasSubstr("'prefil' is unknown; known are: load_threads"));
+  EXPECT_THAT(open_cuda(config, "/nowhere", R"({"load_threads":99})").status().message(),
+              HasSubstr("'load_threads': 99"));
+}
+
+// On a machine without a GPU the reason is the driver's or the device's, elsewhere the checkpoint's.
+TEST(CudaModel, OpeningFailsWithAReasonAndNeverACrash) {
+  const Result<Device> device = find_device();
+  const auto opened = open_cuda(model::ModelConfig(), "/nowhere", "{}");
+  ASSERT_FALSE(opened.ok());
+  if (device.ok()) {
+    EXPECT_EQ(opened.status().code(), StatusCode::kNotFound);
+    EXPECT_GE(device->multiprocessors, 1);
+  } else {
+    EXPECT_EQ(opened.status().code(), StatusCode::kInfra);
+    EXPECT_EQ(opened.status().message(), device.status().message());
+    EXPECT_THAT(opened.status().message(), HasSubstr("no CUDA device"));
+  }
+}
+
+TEST(CudaError, BecomesAStatusAtOnePlace) {
+  const Status memory = on_device([]() -> Status { throw CudaError("cudaMalloc", cudaErrorMemoryAllocation); });
+  EXPECT_EQ(memory.code(), StatusCode::kExhausted);
+  EXPECT_THAT(memory.message(), HasSubstr("cudaMalloc: out of memory"));
+  const Status fault = on_device([]() -> Status { throw CudaError("a kernel", cudaErrorIllegalAddress); });
+  EXPECT_EQ(fault.code(), StatusCode::kInfra);
+  EXPECT_THAT(fault.message(), HasSubstr("a kernel: an illegal memory access was encountered"));
+  EXPECT_TRUE(on_device([]() -> Status { return {}; }).ok());
+}
+
+}  // namespace
+}  // namespace assay::cuda

@@ -1,0 +1,264 @@
+#include "backends/cuda/cuda_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "backends/cuda/feed_forward.h"
+#include "backends/cuda/kernels/elementwise.h"
+#include "backends/cuda/outputs.h"
+#include "backends/cuda/rotary_table.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/workspace.h"
+
+namespace assay::cuda {
+namespace {
+
+using backend::Cache;
+using model::ModelConfig;
+
+struct CudaCache : Cache {
+  DeviceBuffer<std::byte> keys;
+  DeviceBuffer<std::byte> values;
+};
+
+class CudaModel : public backend::Model {
+ public:
+  CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes)
+      : config_(config),
+        device_(std::move(device)),
+        weights_(std::move(weights)),
+        notes_(std::move(notes)),
+        name_("cuda " + device_.name),
+        moe_layers_(static_cast<size_t>(std::count(config.moe_layers.begin(), config.moe_layers.end(), true))),
+        bf16_(config.arithmetic == model::Arithmetic::kBf16),
+        rotary_(config_),
+        outputs_(config_, weights_),
+        w_(config_) {}
+
+  const ModelConfig& config() const override { return config_; }
+  uint64_t weight_bytes() const override { return weights_.region.size(); }
+  const std::string& device() const override { return name_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+
+  Result<std::unique_ptr<Cache>> make_cache(const assay_cache_spec& spec) override {
+    return on_device([&]() -> Result<std::unique_ptr<Cache>> {
+      use_device(device_);
+      auto cache = std::make_unique<CudaCache>();
+      const uint64_t vectors = uint64_t{spec.block_size} * spec.block_count * weights_.layers.size() *
+                               static_cast<uint64_t>(config_.num_query_groups);
+      const uint64_t bytes = vectors * static_cast<uint64_t>(config_.kv_channels) * (bf16_ ? 2 : 4);
+      const std::string what = "KV cache of " + std::to_string(spec.block_count) + " blocks of " +
+                               std::to_string(spec.block_size) + " tokens (keys, and as much again for values)";
+      for (DeviceBuffer<std::byte>* half : {&cache->keys, &cache->values}) {
+        Result<DeviceBuffer<std::byte>> taken = take_memory(bytes, what);
+        if (!taken) return taken.status();
+        *half = std::move(*taken);
+      }
+      return std::unique_ptr<Cache>(std::move(cache));
+    });
+  }
+
+  Status forward(Cache& cache, std::span<const assay_run> runs, float* const* routing_margins) override {
+    return on_device([&]() -> Status {
+      use_device(device_);
+      w_.tokens.clear();
+      for (size_t r = 0; r < runs.size(); ++r) {
+        float* margins = routing_margins != nullptr ? routing_margins[r] : nullptr;
+        for (uint32_t i = 0; i < runs[r].count; ++i) {
+          w_.tokens.push_back({&runs[r], i, margins != nullptr ? margins + i * moe_layers_ : nullptr});
+          if (w_.tokens.size() == kSlice) slice(static_cast<CudaCache&>(cache));
+        }
+      }
+      if (!w_.tokens.empty()) slice(static_cast<CudaCache&>(cache));
+      return {};
+    });
+  }
+
+ private:
+  // Passes w_.tokens through all layers, writes their outputs and clears them. Earlier tokens of the same sequences
+  // are in the cache, or earlier in this slice.
+  void slice(CudaCache& cache) {
+    place_tokens(cache.block_size);
+    const CacheView view{cache.keys.data(),
+                         cache.values.data(),
+                         bf16_,
+                         config_.num_query_groups,
+                         config_.kv_channels,
+                         static_cast<int>(cache.block_size),
+                         static_cast<int>(cache.block_count)};
+    embed({.words = weights_.word_embeddings,
+           .positions = weights_.position_embeddings,
+           .ids = w_.ids,
+           .where = w_.places.position,
+           .x = w_.x.data(),
+           .tokens = w_.places.count},
+          stream_.get());
+    size_t moe_layer = 0;
+    for (size_t l = 0; l < weights_.layers.size(); ++l) {
+      const Layer& layer = weights_.layers[l];
+      norm(layer.attention_norm);
+      attention(layer, static_cast<int>(l), view);
+      norm(layer.mlp_norm);
+      feed_forward(config_, layer, moe_layer, operators_, w_, stream_.get());
+      moe_layer += layer.router.weight.data != nullptr ? 1 : 0;
+    }
+    outputs_.write(operators_, w_, stream_);
+    write_routing();
+    stream_.wait();
+    w_.tokens.clear();
+  }
+
+  // Ids, positions and block tables of the slice's tokens to the device.
+  void place_tokens(uint32_t block_size) {
+    const size_t count = w_.tokens.size();
+    w_.places = {.count = static_cast<int>(count)};
+    w_.ints.clear();
+    for (const Token& token : w_.tokens) w_.ints.push(token.run->ids[token.index]);
+    for (const Token& token : w_.tokens) {
+      const auto position = static_cast<int32_t>(token.run->start + token.index);
+      w_.places.longest = std::max(w_.places.longest, position + 1);
+      w_.ints.push(position);
+    }
+    int32_t table = 0;
+    const assay_run* previous = nullptr;
+    std::vector<const assay_run*> tables;  // of the slice's runs, in order
+    for (const Token& token : w_.tokens) {
+      if (token.run != previous) {
+        if (previous != nullptr) table += blocks_of(*previous, block_size);
+        previous = token.run;
+        tables.push_back(token.run);
+      }
+      w_.ints.push(table);
+    }
+    for (const assay_run* run : tables) {
+      for (int32_t b = 0; b < blocks_of(*run, block_size); ++b) w_.ints.push(run->blocks[b]);
+    }
+    w_.ints.upload(stream_);
+    w_.ids = w_.ints.at(0);
+    w_.places.position = w_.ints.at(count);
+    w_.places.table = w_.ints.at(2 * count);
+    w_.places.blocks = w_.ints.at(3 * count);
+    rotary_.cover(static_cast<size_t>(w_.places.longest), stream_);
+  }
+
+  static int32_t blocks_of(const assay_run& run, uint32_t block_size) {
+    return static_cast<int32_t>((run.start + run.count + block_size - 1) / block_size);
+  }
+
+  void norm(const NormWeights& weights) {
+    NormArgs args{.x = w_.x.data(), .gamma = weights.gamma, .beta = weights.beta};
+    args.y = w_.normed.of(config_.hidden_size);
+    args.tokens = w_.places.count;
+    args.width = config_.hidden_size;
+    args.epsilon = static_cast<float>(config_.norm_epsilon);
+    args.centred = config_.norm == model::Norm::kLayerNorm;
+    normalise(args, stream_.get());
+  }
+
+  void linear(const Linear& layer, const Inputs& x, float* y) {
+    LinearArgs args{.weight = layer.weight, .x = x, .y = y};
+    args.y_stride = layer.weight.rows;
+    args.tokens = w_.places.count;
+    args.bias = layer.bias;
+    operators_.linear(args, stream_.get());
+  }
+
+  // Reads w_.normed, adds to w_.x.
+  void attention(const Layer& layer, int index, const CacheView& view) {
+    const int heads = config_.num_attention_heads;
+    const int per_group = heads / config_.num_query_groups;
+    linear(layer.qkv, w_.normed.of(config_.hidden_size), w_.qkv.data());
+    HeadsArgs prepare{.qkv = w_.qkv.data(), .queries = w_.queries.data(), .cache = view, .tokens = w_.places};
+    prepare.layer = index;
+    prepare.per_group = per_group;
+    prepare.q_norm = {layer.q_norm.gamma, layer.q_norm.beta};
+    prepare.k_norm = {layer.k_norm.gamma, layer.k_norm.beta};
+    prepare.epsilon = static_cast<float>(config_.norm_epsilon);
+    prepare.centred = config_.norm == model::Norm::kLayerNorm;
+    prepare.rotary = rotary_.data();
+    prepare.half = static_cast<int>(rotary_.half());
+    prepare.interleaved = config_.rotary_interleaved;
+    prepare_heads(prepare, stream_.get());
+    w_.splits.reserve(split_floats(w_.places.count, heads, config_.kv_channels, w_.places.longest));
+    AttendArgs attend{.queries = w_.queries.data(), .cache = view, .tokens = w_.places};
+    attend.layer = index;
+    attend.per_group = per_group;
+    attend.scale = 1.0f / std::sqrt(static_cast<float>(config_.kv_channels));
+    attend.splits = w_.splits.data();
+    attend.y = w_.attended.of(heads * config_.kv_channels);
+    operators_.attend(attend, stream_.get());
+    linear(layer.proj, attend.y, w_.projected.data());
+    add(w_.projected.data(), w_.x.data(), int64_t{w_.places.count} * config_.hidden_size, stream_.get());
+  }
+
+  void write_routing() {
+    bool wanted = false;
+    for (const Token& token : w_.tokens) {
+      wanted = wanted || token.margins != nullptr || token.run->output.routing != nullptr;
+    }
+    if (!wanted || moe_layers_ == 0) return;
+    const auto topk = static_cast<size_t>(config_.moe.topk);
+    const std::vector<uint16_t> experts = download(w_.experts);
+    const std::vector<float> margins = download(w_.margins);
+    for (size_t t = 0; t < w_.tokens.size(); ++t) {
+      const Token& token = w_.tokens[t];
+      for (size_t m = 0; m < moe_layers_; ++m) {
+        if (token.margins != nullptr) token.margins[m] = margins[m * kSlice + t];
+        if (token.run->output.routing == nullptr) continue;
+        std::copy_n(&experts[(m * kSlice + t) * topk], topk,
+                    token.run->output.routing + (token.index * moe_layers_ + m) * topk);
+      }
+    }
+  }
+
+  ModelConfig config_;
+  Device device_;
+  Weights weights_;
+  std::vector<std::string> notes_;
+  std::string name_;
+  size_t moe_layers_;
+  bool bf16_;
+  Operators operators_;
+  Stream stream_;
+  RotaryTable rotary_;
+  OutputStage outputs_;
+  Workspace w_;
+};
+
+Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const ModelConfig& config,
+                                                const std::string& checkpoint, int threads) {
+  use_device(device);
+  Result<std::unique_ptr<model::Checkpoint>> opened = model::Checkpoint::open(checkpoint);
+  if (!opened) return opened.status();
+  Result<Weights> weights = load_weights(**opened, config, device, threads);
+  if (!weights) return weights.status();
+  auto notes = backend::unused_note((*opened)->contents().path, weights->unused);
+  return std::unique_ptr<backend::Model>(
+      std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<backend::Model>> open_cuda(const ModelConfig& config, std::string_view checkpoint,
+                                                  std::string_view options) {
+  constexpr std::string_view kKnown[] = {"load_threads"};
+  constexpr int64_t kMostThreads = 16;
+  Result<backend::Options> parsed = backend::Options::parse(options, kKnown);
+  if (!parsed) return parsed.status();
+  Result<int64_t> threads = parsed->number("load_threads", 0);
+  if (!threads) return threads.status();
+  if (*threads < 0 || *threads > kMostThreads) {
+    return invalid("backend option 'load_threads': " + std::to_string(*threads) +
+                   ", expected 1 .. 16, or 0 for one a core");
+  }
+  if (*threads == 0) threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  Result<Device> device = find_device();
+  if (!device) return device.status();
+  return on_device([&] { return open_on(*device, config, std::string(checkpoint), static_cast<int>(*threads)); });
+}
+
+}  // namespace assay::cuda

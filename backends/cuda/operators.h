@@ -1,0 +1,14 @@
+// The operators that have more than one version. Every version gives the same bits.
+#pragma once
+
+#include "backends/cuda/kernels/attention.h"
+#include "backends/cuda/kernels/linear.h"
+
+namespace assay::cuda {
+
+struct Operators {
+  void (*linear)(const LinearArgs& args, cudaStream_t stream) = cuda::linear;
+  void (*attend)(const AttendArgs& args, cudaStream_t stream) = cuda::attend;
+};
+
+}  // namespace assay::cuda

@@ -1,0 +1,58 @@
+#include <string>
+
+#include "assay/sdk.hpp"
+#include "backends/cuda/cuda_model.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/reference/border/table.h"
+
+namespace {
+
+const assay_host* host_of_plugin = nullptr;  // set once, by the first query
+
+int32_t describe(assay_backend_info* info, assay_error*) {
+  constexpr int32_t kPreference = 20;
+  static const assay::Result<assay::cuda::Device> kDevice = assay::cuda::find_device();
+  static const std::string kText = kDevice.ok() ? "cuda " + kDevice->name : kDevice.status().message();
+  info->usable = kDevice.ok() ? kPreference : 0;
+  info->device = assay::sdk::view(kText);
+  return ASSAY_OK;
+}
+
+int32_t open(const assay_model_source* source, void** model, assay_error* error) {
+  return assay::backend::open_model(assay::cuda::open_cuda, host_of_plugin, source, model, error);
+}
+
+constexpr assay_backend_table kTable = {sizeof(assay_backend_table),
+                                        0,
+                                        describe,
+                                        open,
+                                        assay::backend::model_info,
+                                        assay::backend::make_cache,
+                                        assay::backend::forward,
+                                        assay::backend::wait,
+                                        assay::backend::release,
+                                        assay::backend::close};
+
+constexpr assay_plugin kPlugin = {
+    ASSAY_PLUGIN_MAGIC,
+    sizeof(assay_plugin),
+    ASSAY_ABI_MAJOR,
+    ASSAY_ABI_MINOR,
+    ASSAY_BACKEND,
+    0,
+    ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS | ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING |
+        ASSAY_CAP_BATCH | ASSAY_CAP_SEED,
+    "cuda",
+    "0.1.0",
+    "All models on an NVIDIA GPU of compute capability 9.0 or later; fp32 equal to the reference bit for bit",
+    R"({"type":"object","properties":{"load_threads":{"type":"integer","minimum":0,"maximum":16}},)"
+    R"("additionalProperties":false})",
+    &kTable};
+
+}  // namespace
+
+ASSAY_PLUGIN_EXPORT const assay_plugin* assay_plugin_query(uint32_t abi_major, uint32_t, const assay_host* host) {
+  if (abi_major != ASSAY_ABI_MAJOR) return nullptr;
+  host_of_plugin = host;
+  return &kPlugin;
+}

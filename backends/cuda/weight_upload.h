@@ -1,0 +1,39 @@
+// Brings rows of a checkpoint's weights to the device: read into pinned memory by several threads, copied and packed
+// on a stream of each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "assay/status.h"
+#include "backends/cuda/kernels/types.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/model/weights/weight_map.h"
+
+namespace assay::cuda {
+
+// What happens to an fp32 vector on the host.
+enum class Finish : uint8_t { kNone, kRound, kRoundAndAddOne, kAddOne };
+
+// The rows [begin, end) of one weight.
+struct UploadJob {
+  const model::WeightRef* ref = nullptr;
+  int64_t begin = 0;
+  int64_t end = 0;
+  model::Dtype dtype = model::Dtype::kFloat32;  // that it is read as
+  std::byte* to = nullptr;                      // of the whole weight, on the device
+  Matrix tiles = {};                            // where `tiled`: the weight, else not looked at
+  Finish finish = Finish::kNone;                // fp32 only
+
+  size_t bytes() const { return static_cast<size_t>((end - begin) * ref->cols) * model::dtype_size(dtype); }
+};
+
+// Rows that one job should take, so that a thread reads about 8 MB at a time.
+int64_t rows_a_job(int64_t row_bytes);
+
+// Where weights are tiled, the region is zero before. All jobs are done when it returns ok. Throws CudaError.
+Status upload_all(const model::Checkpoint& checkpoint, const std::vector<UploadJob>& jobs, const Device& device,
+                  int threads);
+
+}  // namespace assay::cuda

@@ -1,0 +1,87 @@
+// Device memory of one pass over a slice of tokens, and what the pass is told about them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "assay/plugin_abi.h"
+#include "backends/cuda/cuda_weights.h"
+#include "backends/cuda/kernels/attention.h"
+#include "backends/cuda/runtime/buffer.h"
+#include "backends/cuda/runtime/stream.h"
+#include "backends/model/config/model_config.h"
+
+namespace assay::cuda {
+
+inline constexpr int kSlice = 256;  // tokens of one pass through the layers
+
+// A token of the slice.
+struct Token {
+  const assay_run* run = nullptr;
+  uint32_t index = 0;        // within the run
+  float* margins = nullptr;  // (moe_layers) where the router's margins go; null: not wanted
+};
+
+// Operator inputs of at most `rows` tokens and `width` numbers each.
+class InputRows {
+ public:
+  InputRows() = default;
+  InputRows(size_t rows, int width, bool bf16)
+      : memory_(rows * static_cast<size_t>(round_up(width, kTile)) * (bf16 ? 2 : 4)), bf16_(bf16) {}
+  Inputs of(int width) const { return {memory_.data(), bf16_ ? round_up(width, kTile) : width, bf16_}; }
+
+ private:
+  DeviceBuffer<std::byte> memory_;
+  bool bf16_ = false;
+};
+
+// The integers that a pass reads: gathered on the host, copied in one go.
+class PassInts {
+ public:
+  void clear() { host_.clear(); }
+  // Where the next values will be.
+  size_t size() const { return host_.size(); }
+  void push(int32_t value) { host_.push_back(value); }
+  // Copies everything; waits, so that the host's values may change again.
+  void upload(const Stream& stream) {
+    device_.reserve(host_.size() * 2);
+    check(cudaMemcpyAsync(device_.data(), host_.data(), host_.size() * sizeof(int32_t), cudaMemcpyHostToDevice,
+                          stream.get()),
+          "cudaMemcpyAsync");
+    stream.wait();
+  }
+  const int32_t* at(size_t place) const { return device_.data() + place; }
+
+ private:
+  std::vector<int32_t> host_;
+  DeviceBuffer<int32_t> device_;
+};
+
+struct Workspace {
+  explicit Workspace(const model::ModelConfig& config);  // throws CudaError
+
+  std::vector<Token> tokens;  // of this slice
+  PassInts ints;
+  Tokens places;  // into ints
+  const int32_t* ids = nullptr;
+
+  DeviceBuffer<float> x;              // (kSlice, hidden) residual
+  InputRows normed;                   // (kSlice) of (hidden)
+  DeviceBuffer<float> qkv;            // (kSlice, (heads + 2 groups) * channels)
+  DeviceBuffer<float> queries;        // (kSlice, heads * channels)
+  InputRows attended;                 // (kSlice) of (heads * channels)
+  DeviceBuffer<float> splits;         // of attention; grows
+  DeviceBuffer<float> projected;      // (kSlice, hidden) result of a layer's second matrix
+  DeviceBuffer<float> fc1;            // (slots, widest fc1)
+  InputRows inner;                    // (slots) of (widest fc2's columns)
+  DeviceBuffer<float> router_logits;  // (kSlice, experts)
+  DeviceBuffer<uint16_t> experts;     // (moe layers, kSlice, topk)
+  DeviceBuffer<float> margins;        // (moe layers, kSlice)
+  DeviceBuffer<float> factors;        // (kSlice, topk)
+  DeviceBuffer<int32_t> groups;       // group_ints()
+  DeviceBuffer<float> expert_out;     // (slots, hidden)
+  DeviceBuffer<float> gates;          // (kSlice) of the shared expert
+};
+
+}  // namespace assay::cuda
