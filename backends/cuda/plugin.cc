@@ -41,7 +41,7 @@ constexpr assay_plugin kPlugin = {
     ASSAY_BACKEND,
     0,
     ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS | ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING |
-        ASSAY_CAP_BATCH | ASSAY_CAP_SEED,
+        ASSAY_CAP_BATCH | ASSAY_CAP_SEED | assay::backend::kOwnLevels,
     "cuda",
     "0.1.0",
     "All models on an NVIDIA GPU of compute capability 9.0 or later; fp32 equal to the reference bit for bit",

@@ -45,7 +45,7 @@ class PassInts {
   void push(int32_t value) { host_.push_back(value); }
   // Copies everything; waits, so that the host's values may change again.
   void upload(const Stream& stream) {
-    device_.reserve(host_.size() * 2);
+    if (device_.size() < host_.size()) device_.reserve(host_.size() * 2);
     check(cudaMemcpyAsync(device_.data(), host_.data(), host_.size() * sizeof(int32_t), cudaMemcpyHostToDevice,
                           stream.get()),
           "cudaMemcpyAsync");
