@@ -4,8 +4,8 @@
 // `Ops` supplies F (one or several floats), I (as many uint32), M (as many conditions) and: set, add, sub, mul, div,
 // fma(a,b,c) = a*b+c rounded once, lesser(a,b) = a < b ? a : b, greater(a,b) = a > b ? a : b (so a NaN in b survives),
 // absolute, negate, below(a,b) -> M, pick(M, yes, no), bits(F) -> I, floats(I) -> F, iset, iadd, isub, half(I)
-// (arithmetic shift right by one) and to_exponent(I) (shift left by 23). The templates are constexpr so that device code
-// may call them too.
+// (arithmetic shift right by one) and to_exponent(I) (shift left by 23).
+// The templates are constexpr so that device code may call them too.
 #pragma once
 
 #include <bit>
