@@ -46,6 +46,7 @@ class FakeLaboratory : public Laboratory {
   std::set<std::string> idle;  // options without effect: the mechanism is off
   bool counts = true;          // tells engine_counters
   bool tells_ids = true;
+  bool takes_ids = true;
   bool has_other_engine = true;
   bool saves = true;
   bool ends_at_once = false;  // no token is ever generated
@@ -159,8 +160,8 @@ class FakeLaboratory : public Laboratory {
 
   RequestRecord answer(const Way& way, const Call& call, const Batch& batch) const {
     const Ask& ask = call.asks[batch.place];
-    std::vector<int32_t> ids = ask.ids;
-    if (ids.empty()) ids.assign(ask.text.begin(), ask.text.end());
+    std::vector<int32_t> ids = takes_ids ? ask.ids : std::vector<int32_t>{1};
+    if (ask.ids.empty()) ids.assign(ask.text.begin(), ask.text.end());
     const size_t prompt = ids.size();
     const Counters counters = counters_for(way, call, batch, prompt);
     const bool struck = strikes(way, call, batch, counters);

@@ -25,9 +25,15 @@ class Judge {
 
   RelationOutcome run() {
     if (Status checked = check(input_.parameters); !checked.ok()) return ended(Verdict::kInvalid, checked.message());
-    const Result<Workload> workload = make_workload();
-    if (!workload) return ended(verdict_of_way(workload.status().code()), workload.status().message());
-    const Setting setting{.workload = *workload,
+    size_t most = kProbed;
+    for (const int32_t batch : input_.parameters.batches) most = std::max(most, static_cast<size_t>(batch));
+    Result<Probe> probe = probe_prompts(input_.prompts, most, *input_.laboratory);
+    if (!probe) return ended(verdict_of_way(probe.status().code()), probe.status().message());
+    if (std::optional<CaseVerdict> failed = verdict_of_failures(probe->failed)) {
+      return ended(failed->verdict, failed->reason);
+    }
+    const Workload workload(std::move(probe->prompts), input_.parameters, limit());
+    const Setting setting{.workload = workload,
                           .parameters = input_.parameters,
                           .laboratory = *input_.laboratory,
                           .engine = input_.engine};
@@ -52,15 +58,9 @@ class Judge {
     return experiment.untouched ? experiment.untouched(reference, reference) : Seen{true, ""};
   }
 
-  Result<Workload> make_workload() {
-    size_t most = kProbed;
-    for (const int32_t batch : input_.parameters.batches) most = std::max(most, static_cast<size_t>(batch));
-    Result<std::vector<Prompt>> prompts = probe_prompts(input_.prompts, most, *input_.laboratory);
-    if (!prompts) return prompts.status();
-    // Room for the new tokens, and for one that is asked for behind these.
-    const int64_t limit =
-        input_.max_positions > 0 ? std::max<int64_t>(1, input_.max_positions - input_.parameters.new_tokens) : 0;
-    return Workload(*std::move(prompts), input_.parameters, limit);
+  // Tokens of the longest prompt: there is room for the new tokens, and for one that is asked for behind these.
+  int64_t limit() const {
+    return input_.max_positions > 0 ? std::max<int64_t>(1, input_.max_positions - input_.parameters.new_tokens) : 0;
   }
 
   static std::string of(const Way& way, const Result<WayResult>& result) {

@@ -190,6 +190,21 @@ TEST(JudgeRelation, ARequestThatFailsIsInvalidAndNamesWayAndRequest) {
               HasSubstr("one request at a time: request 0: too long"));
 }
 
+TEST(JudgeRelation, ACasePromptThatTheEngineRefusesIsInvalid) {
+  FakeLaboratory laboratory;
+  laboratory.failing = "the case's prompts";
+  const CaseVerdict verdict = judged(Relation::kShuffledOrder, laboratory);
+  EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
+  EXPECT_EQ(verdict.reason, "shuffled_order: request 0: too long");
+}
+
+TEST(JudgeRelation, AnEngineThatIgnoresIdsIsAskedByText) {
+  FakeLaboratory laboratory;
+  laboratory.takes_ids = false;
+  EXPECT_EQ(judged(Relation::kShuffledOrder, laboratory).verdict, Verdict::kIdentical);
+  for (const Ask& ask : laboratory.seen.back().calls.at(0).asks) EXPECT_TRUE(ask.ids.empty() && !ask.text.empty());
+}
+
 TEST(JudgeRelation, RequestsThatEndAtOnceInBothWaysAreNoEvidence) {
   FakeLaboratory laboratory;
   laboratory.ends_at_once = true;

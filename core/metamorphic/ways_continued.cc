@@ -128,7 +128,8 @@ Experiment continued(const Setting& setting, const char* relation) {
   Experiment made;
   made.texts = false;
   if (!setting.workload.has_ids()) {
-    made.missing = fmt::format("the engine tells no prompt ids, behind which {} could put generated ones", relation);
+    made.missing = fmt::format("engine {} tells no prompt ids or takes none, behind which {} could put generated ones",
+                               setting.engine, relation);
     return made;
   }
   std::vector<Ask> asks = setting.workload.asks(kRequests);
@@ -191,15 +192,14 @@ Experiment stop_continue(const Setting& setting) {
 }
 
 Experiment prefill_vs_decode(const Setting& setting) {
+  constexpr uint64_t kNeeded = ASSAY_CAP_LOGPROBS | ASSAY_CAP_PROMPT_LOGPROBS;
   Experiment made = continued(setting, "prefill_vs_decode");
   made.tokens = false;
-  if (!made.missing.empty()) return made;
-  constexpr uint64_t kNeeded = ASSAY_CAP_LOGPROBS | ASSAY_CAP_PROMPT_LOGPROBS;
   if ((setting.laboratory.capabilities("").value_or(0) & kNeeded) != kNeeded) {
     made.missing =
         fmt::format("engine {} cannot supply logprobs of prompts, which prefill_vs_decode compares", setting.engine);
-    return made;
   }
+  if (!made.missing.empty()) return made;
   const std::vector<Ask> asks = made.reference.calls[0].asks;
   made.reference.name = "tokens as they were generated";
   without_stop_words(&made.reference);

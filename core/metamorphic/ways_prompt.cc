@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/metamorphic/experiment.h"
@@ -32,19 +33,22 @@ std::vector<Ask> warm(std::vector<Ask> asks, double kept) {
   return asks;
 }
 
-Experiment without_ids(const char* relation) {
-  Experiment made;
-  made.missing =
-      fmt::format("the engine tells no prompt ids, which {} needs to make prompts of a known length", relation);
-  return made;
+// What every relation here needs beside options: prompts of a known length.
+std::string missing(const Setting& setting, std::string_view relation, const std::vector<std::string>& options) {
+  std::string line = missing_options(setting, options);
+  if (line.empty() && !setting.workload.has_ids()) {
+    line = fmt::format("engine {} tells no prompt ids or takes none, which {} needs to make prompts of a known length",
+                       setting.engine, relation);
+  }
+  return line;
 }
 
 }  // namespace
 
 Experiment prefix_cache(const Setting& setting) {
-  if (!setting.workload.has_ids()) return without_ids("prefix_cache");
   Experiment made;
-  made.missing = missing_options(setting, {"prefix_caching"});
+  made.missing = missing(setting, "prefix_cache", {"prefix_caching"});
+  if (!made.missing.empty()) return made;
   const std::vector<Ask> asks = {setting.workload.long_ask(0), setting.workload.long_ask(1)};
   const std::vector<std::string> ids = ids_of(asks);
   // Two tokens at least of a prompt may have to be computed in any case.
@@ -81,9 +85,9 @@ Experiment prefix_cache(const Setting& setting) {
 }
 
 Experiment chunked_prefill(const Setting& setting) {
-  if (!setting.workload.has_ids()) return without_ids("chunked_prefill");
   Experiment made;
-  made.missing = missing_options(setting, {"chunked_prefill", "max_chunk"});
+  made.missing = missing(setting, "chunked_prefill", {"chunked_prefill", "max_chunk"});
+  if (!made.missing.empty()) return made;
   const std::vector<Ask> asks = {setting.workload.long_ask(0), setting.workload.ask(1)};
   made.reference.name = "prompts in one piece";
   made.reference.calls.push_back({.asks = asks, .reset_before = false});
@@ -103,9 +107,9 @@ Experiment chunked_prefill(const Setting& setting) {
 }
 
 Experiment preempt_resume(const Setting& setting) {
-  if (!setting.workload.has_ids()) return without_ids("preempt_resume");
   Experiment made;
-  made.missing = missing_options(setting, {"block_count", "block_size", "max_requests"});
+  made.missing = missing(setting, "preempt_resume", {"block_count", "block_size", "max_requests"});
+  if (!made.missing.empty()) return made;
   constexpr size_t kRequests = 4;
   std::vector<Ask> asks = setting.workload.asks(kRequests);
   asks[0] = setting.workload.long_ask(0);

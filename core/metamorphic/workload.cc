@@ -13,6 +13,21 @@ constexpr size_t kEighths = 8;
 constexpr size_t kEighthsStep = 5;  // has no divisor in common with kEighths
 constexpr size_t kTurn = 7;         // ids that a variation is turned round by, times its round
 
+// Does the engine answer the first prompt by its ids as by its text?
+Result<bool> takes_ids(Way way, const WayResult& by_text, Laboratory& laboratory) {
+  way.name = "a prompt by its ids";
+  way.calls[0].asks.resize(1);
+  Ask& ask = way.calls[0].asks[0];
+  const RequestRecord& text = *by_text.find(ask.id);
+  ask.ids = *text.prompt_ids;
+  ask.text.clear();
+  const Result<WayResult> result = laboratory.run(way);
+  if (!result) return result.status();
+  const RequestRecord* record = result->find(ask.id);
+  const auto silent = [](const RequestRecord& r) { return !r.tokens || r.tokens->empty(); };
+  return record != nullptr && record->prompt_ids == text.prompt_ids && silent(*record) == silent(text);
+}
+
 }  // namespace
 
 Workload::Workload(std::vector<Prompt> prompts, const Parameters& parameters, int64_t limit)
@@ -66,41 +81,37 @@ Ask Workload::long_ask(size_t index) const {
   return made;
 }
 
-Result<std::vector<Prompt>> probe_prompts(const std::vector<std::string>& prompts, size_t most,
-                                          Laboratory& laboratory) {
+Result<Probe> probe_prompts(const std::vector<std::string>& prompts, size_t most, Laboratory& laboratory) {
   if (prompts.empty()) return invalid("the case has no prompts");
   Way way;
   way.name = "the case's prompts";
   way.prompt_logprobs = false;
   way.calls.emplace_back();
-  std::vector<Prompt> found;
+  Probe probe;
   for (size_t i = 0; i < std::min(prompts.size(), most); ++i) {
     Ask ask;
     ask.id = std::to_string(i);
     ask.text = prompts[i];
     ask.prompt_index = i;
     way.calls[0].asks.push_back(std::move(ask));
-    found.push_back({.text = prompts[i], .ids = {}});
+    probe.prompts.push_back({.text = prompts[i], .ids = {}});
   }
-  const Result<WayResult> result = laboratory.run(way);
+  Result<WayResult> result = laboratory.run(way);
   if (!result) return result.status();
-  if (!result->failed.empty()) {
-    const FailedAsk& failed = result->failed.front();
-    return Status(failed.code, fmt::format("request {}: {}", failed.id, failed.message));
-  }
-  bool all = true;
-  for (size_t i = 0; i < found.size(); ++i) {
+  probe.failed = std::move(result->failed);
+  if (!probe.failed.empty()) return probe;
+  for (size_t i = 0; i < probe.prompts.size(); ++i) {
     const RequestRecord* record = result->find(std::to_string(i));
-    if (record == nullptr || !record->prompt_ids) {
-      all = false;
-    } else {
-      found[i].ids = *record->prompt_ids;
-    }
+    if (record != nullptr && record->prompt_ids) probe.prompts[i].ids = *record->prompt_ids;
   }
-  for (Prompt& prompt : found) {
-    if (!all) prompt.ids.clear();
+  const bool all =
+      std::all_of(probe.prompts.begin(), probe.prompts.end(), [](const Prompt& p) { return !p.ids.empty(); });
+  const Result<bool> takes = all ? takes_ids(way, *result, laboratory) : Result<bool>(false);
+  if (!takes) return takes.status();
+  for (Prompt& prompt : probe.prompts) {
+    if (!*takes) prompt.ids.clear();
   }
-  return found;
+  return probe;
 }
 
 }  // namespace assay::metamorphic

@@ -43,8 +43,14 @@ class Workload {
   size_t longest_ = 0;  // tokens of a stretched prompt
 };
 
-// The first prompts of a case (at most `most`) with their ids, which the engine is asked for with a token each. Fails
-// as the Laboratory does, and with the code of a request that fails.
-Result<std::vector<Prompt>> probe_prompts(const std::vector<std::string>& prompts, size_t most, Laboratory& laboratory);
+// What an engine says of a case's prompts.
+struct Probe {
+  std::vector<Prompt> prompts;
+  std::vector<FailedAsk> failed;  // not empty: prompts that the engine cannot run
+};
+
+// Asks the first prompts of a case (at most `most`) for a token each. They have ids where the engine tells all of them
+// and, asked by ids, answers the same prompt. Fails as the Laboratory does; kInvalid where there is no prompt.
+Result<Probe> probe_prompts(const std::vector<std::string>& prompts, size_t most, Laboratory& laboratory);
 
 }  // namespace assay::metamorphic
