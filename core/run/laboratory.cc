@@ -9,6 +9,7 @@
 
 #include "backends/model/checkpoint/checkpoint.h"
 #include "backends/model/checkpoint/rewrite.h"
+#include "core/run/reanchor.h"
 
 namespace assay::run {
 namespace {
@@ -40,6 +41,54 @@ Json with_members(Json base, const std::map<std::string, std::string>& members) 
 }
 
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// A call as an order of the case's kind.
+struct Asked {
+  CaseOrder order;
+  std::vector<RequestChange> changes;
+};
+
+Asked asked_of(const metamorphic::Call& call, const CaseOrder& way_order) {
+  Asked asked;
+  asked.order = way_order;
+  for (const metamorphic::Ask& ask : call.asks) {
+    asked.order.prompts.push_back(ask.text);
+    asked.order.request_ids.push_back(ask.id);
+    asked.order.max_new_tokens = ask.new_tokens;
+    asked.changes.push_back({.ids = ask.ids,
+                             .forced = {},
+                             .prompt_index = ask.prompt_index,
+                             .max_new_tokens = ask.new_tokens,
+                             .logits = false});
+  }
+  return asked;
+}
+
+EngineInput input_of(const plugin::Plugin& engine, const LoadedModel& model) {
+  return {.engine = &engine,
+          .backend = model.backend(),
+          .model = model.model(),
+          .model_config_json = model.config_json(),
+          .tokenizer_json = model.tokenizer_json()};
+}
+
+// EngineRerun with all that it borrows.
+class WayRerun final : public compare::Rerun {
+ public:
+  WayRerun(EngineInput input, Asked asked, const LoadedModel& model)
+      : input_(std::move(input)),
+        order_(std::move(asked.order)),
+        rerun_(input_, order_, model.logits_mantissa(), model.vocab_size(), std::move(asked.changes)) {}
+
+  int logits_mantissa() const override { return rerun_.logits_mantissa(); }
+  Result<compare::RerunResult> run(const compare::RerunInput& input) override { return rerun_.run(input); }
+  Result<compare::RerunResult> run_own(const compare::RerunInput& input) override { return rerun_.run_own(input); }
+
+ private:
+  const EngineInput input_;
+  const CaseOrder order_;
+  EngineRerun rerun_;
+};
 
 }  // namespace
 
@@ -101,11 +150,6 @@ Result<WayResult> EngineLaboratory::run(const Way& way) {
   const Result<const LoadedModel*> model = model_of(way);
   if (!model) return model.status();
   const LoadedModel& loaded = **model;
-  const EngineInput opened{.engine = *engine,
-                           .backend = loaded.backend(),
-                           .model = loaded.model(),
-                           .model_config_json = loaded.config_json(),
-                           .tokenizer_json = loaded.tokenizer_json()};
   WayResult result;
   result.engine = (*engine)->name;
   result.device = loaded.device();
@@ -113,7 +157,7 @@ Result<WayResult> EngineLaboratory::run(const Way& way) {
   result.determinism = (*engine)->capabilities & plugin::kLevels;
   if (loaded.backend() != nullptr) result.determinism &= loaded.levels();
   const CaseOrder order = order_of_way(way, *input_.order, **engine, own_engine);
-  if (Status ran = run_calls(way, order, opened, &result); !ran.ok()) return ran;
+  if (Status ran = run_calls(way, order, input_of(**engine, loaded), &result); !ran.ok()) return ran;
   std::sort(result.records.begin(), result.records.end(),
             [](const RequestRecord& a, const RequestRecord& b) { return request_id_less(a.id, b.id); });
   return result;
@@ -134,18 +178,8 @@ Status EngineLaboratory::run_calls(const Way& way, const CaseOrder& way_order, c
     if (call.reset_before) {
       if (Status reset = session->reset(); !reset.ok()) return reset;
     }
-    CaseOrder order = way_order;
-    std::vector<RequestChange> changes;
-    for (const metamorphic::Ask& ask : call.asks) {
-      order.prompts.push_back(ask.text);
-      order.request_ids.push_back(ask.id);
-      changes.push_back({.ids = ask.ids,
-                         .forced = {},
-                         .prompt_index = ask.prompt_index,
-                         .max_new_tokens = ask.new_tokens,
-                         .logits = false});
-    }
-    Result<SessionResult> done = session->call(order, listener, changes);
+    const Asked asked = asked_of(call, way_order);
+    Result<SessionResult> done = session->call(asked.order, listener, asked.changes);
     if (!done) return done.status();
     add_totals(*done);
     for (RequestRecord& record : done->records) result->records.push_back(std::move(record));
@@ -154,6 +188,16 @@ Status EngineLaboratory::run_calls(const Way& way, const CaseOrder& way_order, c
     }
   }
   return {};
+}
+
+std::unique_ptr<compare::Rerun> EngineLaboratory::rerun(const Way& way) {
+  const Result<const plugin::Plugin*> engine = engine_of(way.engine);
+  if (!engine || way.calls.size() != 1) return nullptr;
+  const Result<const LoadedModel*> model = model_of(way);
+  if (!model) return nullptr;
+  Asked asked = asked_of(way.calls[0], order_of_way(way, *input_.order, **engine, *engine == input_.engine));
+  if (!EngineRerun::impossible(**engine, asked.order).empty()) return nullptr;
+  return std::make_unique<WayRerun>(input_of(**engine, **model), std::move(asked), **model);
 }
 
 void EngineLaboratory::add_totals(const SessionResult& session) {

@@ -42,6 +42,9 @@ class EngineLaboratory final : public metamorphic::Laboratory {
   bool has_backend_option(const std::string& member) const override;
   Result<metamorphic::WayResult> run(const metamorphic::Way& way) override;
 
+  // Null for ways whose engine cannot be run again (EngineRerun::impossible). To be used before the next way runs.
+  std::unique_ptr<compare::Rerun> rerun(const metamorphic::Way& way) override;
+
   // Of all ways so far: tokens and times, without records.
   const SessionResult& totals() const { return totals_; }
 

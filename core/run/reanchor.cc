@@ -78,8 +78,13 @@ compare::RerunPosition position_of(const assay_result& result, size_t position, 
   return found;
 }
 
-EngineRerun::EngineRerun(const EngineInput& input, const CaseOrder& order, int logits_mantissa, int vocab_size)
-    : input_(input), order_(order), logits_mantissa_(logits_mantissa), vocab_size_(vocab_size) {}
+EngineRerun::EngineRerun(const EngineInput& input, const CaseOrder& order, int logits_mantissa, int vocab_size,
+                         std::vector<RequestChange> changes)
+    : input_(input),
+      order_(order),
+      logits_mantissa_(logits_mantissa),
+      vocab_size_(vocab_size),
+      changes_(std::move(changes)) {}
 
 std::string EngineRerun::impossible(const plugin::Plugin& engine, const CaseOrder& order) {
   if (engine.can(ASSAY_CAP_RECORDED))
@@ -97,6 +102,13 @@ std::string EngineRerun::impossible(const plugin::Plugin& engine, const CaseOrde
 
 std::string EngineRerun::name_of(size_t prompt) const {
   return order_.request_ids.empty() ? std::to_string(order_.first_id + prompt) : order_.request_ids.at(prompt);
+}
+
+std::vector<RequestChange> EngineRerun::own_changes() const {
+  std::vector<RequestChange> changes = changes_;
+  changes.resize(order_.prompts.size());
+  for (RequestChange& change : changes) change.logits = true;
+  return changes;
 }
 
 CaseOrder EngineRerun::rerun_order() const {
@@ -142,7 +154,7 @@ Result<RerunResult> EngineRerun::run_own(const RerunInput& input) {
 Result<RerunResult> EngineRerun::forced(const RerunInput& input, const Tokens& golden) {
   RerunResult rerun;
   rerun.method = "forced";
-  std::vector<RequestChange> changes(order_.prompts.size());
+  std::vector<RequestChange> changes = own_changes();
   for (size_t i = 0; i < changes.size(); ++i) {
     if (const auto tokens = golden.find(name_of(i)); tokens != golden.end()) changes[i].forced = tokens->second;
   }

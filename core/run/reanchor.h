@@ -17,8 +17,10 @@ namespace assay::run {
 // prompt + golden prefix as ids ("continued"). For one thread.
 class EngineRerun final : public compare::Rerun {
  public:
-  // `input`, `order`: of the judged run; both outlive this. The two numbers are the model's, 0 where not known.
-  EngineRerun(const EngineInput& input, const CaseOrder& order, int logits_mantissa, int vocab_size);
+  // `input`, `order`: of the judged run; both outlive this. `changes`: its own, one of each prompt, or empty. The two
+  // numbers are the model's, 0 where not known.
+  EngineRerun(const EngineInput& input, const CaseOrder& order, int logits_mantissa, int vocab_size,
+              std::vector<RequestChange> changes = {});
 
   // Why this engine cannot be run again for this order; empty: it can.
   static std::string impossible(const plugin::Plugin& engine, const CaseOrder& order);
@@ -35,12 +37,14 @@ class EngineRerun final : public compare::Rerun {
   // Ids of golden texts, for parted requests without golden tokens. What cannot be done is in `refused`.
   Tokens ids_of_texts(const compare::RerunInput& input, std::map<std::string, std::string>* refused);
   CaseOrder rerun_order() const;
-  std::string name_of(size_t prompt) const;  // the request's id in results
+  std::string name_of(size_t prompt) const;        // the request's id in results
+  std::vector<RequestChange> own_changes() const;  // one of each prompt, with raw logits
 
   const EngineInput& input_;
   const CaseOrder& order_;
   const int logits_mantissa_;
   const int vocab_size_;
+  const std::vector<RequestChange> changes_;
 };
 
 // What the engine said at position `position` of a result; lists left out with `lists` false.

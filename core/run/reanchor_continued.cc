@@ -93,8 +93,8 @@ Result<compare::RerunResult> EngineRerun::continued(const compare::RerunInput& i
     if (tokens != golden.end()) walk.request.golden_tokens = tokens->second;
   }
   // First as the judged run was: same order, same batches. Afterwards the prefixes that are left, together.
-  const std::vector<RequestChange> unchanged(order.prompts.size());
-  Result<SessionResult> session = run_session(input_, order, listener, unchanged);
+  const std::vector<RequestChange> own = own_changes();
+  Result<SessionResult> session = run_session(input_, order, listener, own);
   for (int restart = 0; session.ok() && restart < kMaxRestarts; ++restart) {
     order.prompts.clear();
     order.request_ids.clear();
@@ -108,7 +108,8 @@ Result<compare::RerunResult> EngineRerun::continued(const compare::RerunInput& i
         walk.request.not_done = "the engine can neither force tokens nor tell prompt ids";
         continue;
       }
-      RequestChange change;
+      RequestChange change = own[walk.prompt];
+      change.max_new_tokens.reset();
       change.ids = walk.prompt_ids;
       const std::vector<int32_t>& tokens = walk.request.golden_tokens;
       change.ids.insert(change.ids.end(), tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(walk.positions()));

@@ -189,6 +189,19 @@ TEST_F(Reanchor, AGoldenThatEndsEarlierThanTheEngineIsTold) {
   EXPECT_GT(rerun(kShort, {{"0", ""}})->find("0")->further, 0U);
 }
 
+TEST_F(Reanchor, RequestsByIdsAreRunAgainByTheirIds) {
+  const std::vector<int32_t> by_text = preferred(*rerun(kGolden, {{"0", ""}})->find("0"));
+  order_.prompts = {"", ""};
+  const std::vector<RequestChange> changes = {{.ids = {'a'}}, {.ids = {'m'}, .max_new_tokens = 5}};
+  for (const uint64_t capabilities : {kCanAll, kCanAll & ~uint64_t{ASSAY_CAP_FORCED_TOKENS}}) {
+    plugin_.capabilities = capabilities;
+    EngineRerun again(input_, order_, 24, 0, changes);
+    const Result<RerunResult> result = again.run({.golden = &golden_, .actual = &golden_, .parted = {{"0", ""}}});
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_EQ(preferred(*result->find("0")), by_text) << result->method;
+  }
+}
+
 TEST_F(Reanchor, TextsWithoutTokensAreTokenizedByTheEngine) {
   const Result<RerunResult> result = rerun(R"({"0": {"generated_text": "bcdef"}})", {{"0", "bcdef"}});
   ASSERT_TRUE(result.ok()) << result.status().message();
