@@ -53,7 +53,7 @@ model::ModelConfig moe_config(model::Dtype dtype) {
 }
 
 std::string checkpoint_of(const std::string& name, const model::ModelConfig& config, model::Dtype dtype) {
-  const std::string folder =
+  std::string folder =
       std::filesystem::temp_directory_path() / ("assay_cpu_bench_" + name + std::string(model::dtype_name(dtype)));
   if (std::filesystem::exists(folder + "/latest_checkpointed_iteration.txt")) return folder;
   model::CheckpointSpec spec;

@@ -40,7 +40,7 @@ struct PackArgs {
 };
 
 // y[t][r] = dot(weight row r, x[t]) for r in [begin, end); 2*(end-begin)*cols*tokens flops. Moves the weights, that is
-// (end-begin)*cols*number_size bytes, once, or once per 128 tokens where the inputs are packed.
+// (end-begin)*cols*number_size bytes, once, or once per 256 tokens where the inputs are packed.
 struct MatmulArgs {
   const void* weight = nullptr;  // (rows, cols), row-major, 64-byte aligned base
   size_t cols = 0;

@@ -95,6 +95,10 @@ struct Avx2Lanes {
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
+  // y[i] = tree(sixteen floats at 16 * i) for sixteen of them.
+  ASSAY_LANE void trees(const float* lanes, float* y) {
+    for (int i = 0; i < 16; ++i) y[i] = tree(load(lanes + 16 * i));
+  }
   ASSAY_LANE float largest(F x) {
     const __m256 eight = _mm256_max_ps(x.a, x.b);
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

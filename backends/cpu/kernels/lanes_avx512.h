@@ -65,6 +65,21 @@ struct Avx512Lanes {
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
+  // y[i] = tree(sixteen floats at 16 * i) for sixteen of them: pairs are put side by side, so that one addition serves
+  // both. Which vectors are paired makes the results come out in order.
+  ASSAY_LANE void trees(const float* lanes, float* y) {
+    const auto half = [](F a, F b) { return add(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee)); };
+    const auto quarter = [](F a, F b) {
+      return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    };
+    const auto eighth = [](F a, F b) { return add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee)); };
+    const auto last = [](F a, F b) { return add(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd)); };
+    const auto four = [&](int i) {
+      const float* p = lanes + 16 * i;
+      return quarter(half(load(p), load(p + 64)), half(load(p + 128), load(p + 192)));
+    };
+    store(y, last(eighth(four(0), four(1)), eighth(four(2), four(3))));
+  }
   ASSAY_LANE float largest(F a) { return _mm512_reduce_max_ps(a); }
   ASSAY_LANE void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 };

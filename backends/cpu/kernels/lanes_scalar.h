@@ -116,6 +116,10 @@ struct ScalarLanes {
     }
     return a.v[0];
   }
+  // y[i] = tree(sixteen floats at 16 * i) for sixteen of them.
+  static void trees(const float* lanes, float* y) {
+    for (int i = 0; i < 16; ++i) y[i] = tree(load(lanes + 16 * i));
+  }
   static float largest(F a) {
     float top = a.v[0];
     for (int i = 1; i < 16; ++i) top = S::greater(a.v[i], top);

@@ -9,7 +9,7 @@
 namespace assay::cpu {
 
 inline constexpr size_t kPanelRows = 16;     // rows of weights in the first-level cache: 16 KiB once widened
-inline constexpr size_t kPanelTokens = 128;  // tokens for which lanes wait: 128 KiB of the second-level cache
+inline constexpr size_t kPanelTokens = 256;  // tokens for which lanes wait: 256 KiB of the second-level cache
 
 // Columns [begin, begin + kDotBlock) of one row as floats, up to a multiple of sixteen filled with zeros.
 template <class V, class W>
@@ -79,7 +79,7 @@ void multiply_panel(const MatmulArgs& a, size_t row, size_t rows, size_t first, 
   using Stored = typename W::Stored;
   constexpr size_t kR = V::kRows;
   constexpr size_t kT = V::kTokens;
-  static_assert(kPackTokens % kT == 0 && kPanelRows % kR == 0 && kPanelTokens % kPackTokens == 0);
+  static_assert(kPanelRows == 16 && kPackTokens % kT == 0 && kPanelRows % kR == 0 && kPanelTokens % kPackTokens == 0);
   alignas(64) float panel[kPanelRows * kDotBlock];
   alignas(64) float totals[kPanelTokens * kPanelRows * 16];
   const size_t tokens = last - first;
@@ -110,7 +110,12 @@ void multiply_panel(const MatmulArgs& a, size_t row, size_t rows, size_t first, 
   }
   for (size_t t = 0; t < tokens; ++t) {
     float* y = a.y[first + t] + (row - a.y_offset);
-    for (size_t r = 0; r < rows; ++r) y[r] = V::tree(V::load(totals + (t * kPanelRows + r) * 16));
+    const float* lanes = totals + t * kPanelRows * 16;
+    if (rows == kPanelRows) {
+      V::trees(lanes, y);
+    } else {
+      for (size_t r = 0; r < rows; ++r) y[r] = V::tree(V::load(lanes + r * 16));
+    }
   }
 }
 
