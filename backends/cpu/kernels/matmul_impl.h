@@ -80,9 +80,64 @@ struct Tile {
   }
 };
 
+inline constexpr size_t kBytesAhead = 4096;  // what a row's reading prefetches, of these rows in memory's order
+
+// N whole blocks of one row side by side, added to the total in their order.
+template <class V, class W, int N>
+[[gnu::always_inline]] inline typename V::F add_blocks(const typename W::Stored* w, const float* x,
+                                                       typename V::F total) {
+  typename V::F lanes[N];
+#pragma GCC unroll 8
+  for (int b = 0; b < N; ++b) lanes[b] = V::set(0.0f);
+  constexpr size_t kLine = 64 / sizeof(typename W::Stored);  // columns of a cache line
+  for (size_t k = 0; k < kDotBlock; k += kLine) {
+#pragma GCC unroll 8
+    for (int b = 0; b < N; ++b) {
+      const size_t at = static_cast<size_t>(b) * kDotBlock + k;
+      V::prefetch(w + at + kBytesAhead / sizeof(typename W::Stored));
+#pragma GCC unroll 8
+      for (size_t i = 0; i < kLine; i += 16) {
+        lanes[b] = V::fma(W::load(w + at + i), V::load(x + at + i), lanes[b]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int b = 0; b < N; ++b) total = V::add(total, lanes[b]);
+  return total;
+}
+
+// All rows for one token. The memory is read from front to back, which it does fastest; blocks of one row side by side
+// hide the latency of the multiply-adds.
+template <class V, class W>
+void multiply_one(const MatmulArgs& a) {
+  constexpr size_t kTogether = 4;
+  const float* x = a.x[0];
+  const auto* w = static_cast<const typename W::Stored*>(a.weight) + a.begin * a.cols;
+  for (size_t row = a.begin; row < a.end; ++row, w += a.cols) {
+    typename V::F total = V::set(0.0f);
+    size_t k = 0;
+    for (; k + kTogether * kDotBlock <= a.cols; k += kTogether * kDotBlock) {
+      total = add_blocks<V, W, kTogether>(w + k, x + k, total);
+    }
+    const size_t left = (a.cols - k) / kDotBlock;
+    if (left == 3) total = add_blocks<V, W, 3>(w + k, x + k, total);
+    if (left == 2) total = add_blocks<V, W, 2>(w + k, x + k, total);
+    if (left == 1) total = add_blocks<V, W, 1>(w + k, x + k, total);
+    k += left * kDotBlock;
+    if (k < a.cols) {
+      typename V::F lanes = V::set(0.0f);
+      for (; k + 16 <= a.cols; k += 16) lanes = V::fma(W::load(w + k), V::load(x + k), lanes);
+      if (k < a.cols) lanes = V::fma(W::load_some(w + k, a.cols - k), V::load_some(x + k, a.cols - k), lanes);
+      total = V::add(total, lanes);
+    }
+    a.y[0][row - a.y_offset] = V::tree(total);
+  }
+}
+
 // All rows for few tokens, R rows at a time, the rest one by one; packed_impl.h is for many.
 template <class V, class W>
 void matmul(const MatmulArgs& a) {
+  if (a.tokens == 1) return multiply_one<V, W>(a);
   using Stored = typename W::Stored;
   const auto* weight = static_cast<const Stored*>(a.weight);
   const size_t tiled = a.tokens / V::kTokens * V::kTokens;
