@@ -48,6 +48,12 @@ Experiment make_experiment(Relation relation, const Setting& setting) {
   return kMakers.at(static_cast<size_t>(relation))(setting);
 }
 
+Ask over_a_block(const Workload& workload, size_t index) {
+  const size_t border = workload.long_ask(index).ids.size() / kBlock * kBlock;
+  const auto half = static_cast<size_t>(workload.new_tokens() / 2);
+  return border > half ? workload.ask_of(index, border - half) : workload.ask(index);
+}
+
 void settle_options(const Setting& setting, Way* way) {
   std::map<std::string, std::string> wanted = way->engine_options;
   const auto usual = [&](const char* member, std::string value) { wanted.try_emplace(member, std::move(value)); };

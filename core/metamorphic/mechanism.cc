@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 namespace assay::metamorphic {
@@ -96,6 +97,20 @@ Check others_were_answered(std::vector<std::string> others) {
     const std::string seen = fmt::format("{} other request{} answered before", count, count == 1 ? "" : "s");
     return {count > 0, count > 0 ? seen : seen + ", expected at least 1 that gave tokens"};
   };
+}
+
+Check ended_at_unlike_steps(std::vector<std::string> ids) {
+  const Check together =
+      counters_within({.counter = Counter::kBatch, .over = Over::kLargest, .least = 2, .most = UINT64_MAX}, ids);
+  const Check unlike = [ids](const WayResult&, const WayResult& way) -> Seen {
+    std::set<uint64_t> steps;
+    for (const std::string& id : ids) {
+      if (const RequestRecord* record = way.find(id)) steps.insert(counters_of(*record).steps);
+    }
+    const std::string seen = fmt::format("requests ended at {} different steps", steps.size());
+    return {steps.size() > 1, steps.size() > 1 ? seen : seen + ", expected at least 2"};
+  };
+  return both(together, unlike);
 }
 
 Check another_came_first(const Way& reference, const Way& changed) {

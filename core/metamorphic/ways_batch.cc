@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kFew = 8;      // requests of a relation that has no sizes of its own
 constexpr size_t kTargets = 3;  // requests whose neighbours change
+constexpr size_t kLonger = 16;  // tokens that one of the new neighbours has beyond all that were there
 
 std::vector<std::string> ids_of(const std::vector<Ask>& asks) {
   std::vector<std::string> ids;
@@ -87,6 +88,13 @@ Experiment shuffled_order(const Setting& setting) {
   std::vector<Ask> reversed(asks.rbegin(), asks.rend());
   std::vector<Ask> shuffled;  // 3, 0, 5, 2, 7, 4, 1, 6 of 8
   for (size_t i = 0; i < asks.size(); ++i) shuffled.push_back(asks[(i * 5 + 3) % asks.size()]);
+  // One begins while others are under way: prompts and decoded tokens in one forward.
+  if (setting.laboratory.has_engine_option("", "requests_per_step")) {
+    Way way = one_call("reversed, one arriving a step", reversed);
+    way.engine_options["requests_per_step"] = "1";
+    Check mechanism = both(another_came_first(made.reference, way), ended_at_unlike_steps(ids_of(asks)));
+    made.changed.push_back({.way = std::move(way), .mechanism = std::move(mechanism)});
+  }
   for (auto& [name, order] : {std::pair("reversed", reversed), std::pair("shuffled", shuffled)}) {
     Way way = one_call(name, order);
     Check mechanism = another_came_first(made.reference, way);
@@ -103,8 +111,9 @@ Experiment changed_neighbours(const Setting& setting) {
   std::vector<Ask> others = company({pool.begin() + kTargets + kFew, pool.end()}, "b-");
   const std::vector<Ask> first_others(others.begin(), others.begin() + 3);
   if (setting.workload.has_ids()) {
-    Ask grown = setting.workload.long_ask(kTargets + kFew);
-    others.back().ids = std::move(grown.ids);  // one that is as long as the longest
+    size_t longest = 0;
+    for (const Ask& target : targets) longest = std::max(longest, target.ids.size());
+    others.back().ids = setting.workload.ask_of(kTargets + kFew, longest + kLonger).ids;
   }
   const auto joined = [](std::vector<Ask> front, const std::vector<Ask>& back) {
     front.insert(front.end(), back.begin(), back.end());
@@ -134,14 +143,20 @@ Experiment repeated_call(const Setting& setting) {
   const std::vector<Ask> pool = setting.workload.asks(2 * kFew);
   const std::vector<Ask> others = company({pool.begin() + kFew, pool.end()}, "earlier-");
   made.reference = one_call("the first call of an engine", asks);
-  const auto after = [&](const char* name, const std::vector<Ask>& earlier, bool reset) {
-    Way way = one_call(name, earlier);
+  // `calls`: so many were made before.
+  const auto after = [&](const char* name, const std::vector<Ask>& earlier, size_t calls, bool reset) {
+    Way way;
+    way.name = name;
+    for (size_t call = 0; call < calls; ++call) {
+      const auto part = [&](size_t n) { return earlier.begin() + static_cast<ptrdiff_t>(earlier.size() * n / calls); };
+      way.calls.push_back({.asks = {part(call), part(call + 1)}, .reset_before = false});
+    }
     way.calls.push_back({.asks = asks, .reset_before = reset});
     made.changed.push_back({.way = std::move(way), .mechanism = others_were_answered(ids_of(earlier))});
   };
-  after("after other requests", others, false);
-  after("after other requests and a reset", others, true);
-  after("the same requests again", company(asks, "earlier-"), false);
+  after("after two calls with other requests", others, 2, false);
+  after("after other requests and a reset", others, 1, true);
+  after("the same requests again", company(asks, "earlier-"), 1, false);
   return made;
 }
 

@@ -134,6 +134,7 @@ Experiment continued(const Setting& setting, const char* relation) {
   }
   std::vector<Ask> asks = setting.workload.asks(kRequests);
   asks[0] = setting.workload.long_ask(0);
+  asks[1] = over_a_block(setting.workload, 1);
   made.reference.calls.push_back({.asks = std::move(asks), .reset_before = false});
   return made;
 }

@@ -43,6 +43,18 @@ std::string missing(const Setting& setting, std::string_view relation, const std
   return line;
 }
 
+// The same prompts but for their first token: no block of them may be taken.
+std::vector<Ask> alike_behind_another_token(std::vector<Ask> asks) {
+  for (Ask& ask : asks) {
+    ask.id = "alike-" + ask.id;
+    ask.judged = false;
+    const int32_t first = ask.ids.front();
+    const auto other = std::find_if(ask.ids.begin(), ask.ids.end(), [first](int32_t id) { return id != first; });
+    if (other != ask.ids.end()) ask.ids.front() = *other;
+  }
+  return asks;
+}
+
 }  // namespace
 
 Experiment prefix_cache(const Setting& setting) {
@@ -77,8 +89,10 @@ Experiment prefix_cache(const Setting& setting) {
   together.insert(together.end(), asks.begin(), asks.end());
   add(fmt::format("whole prompts in the cache, blocks of {}", block), block,
       {{.asks = warm(asks, 1), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
+  std::vector<Ask> halves = warm(asks, 0.5);
+  for (Ask& ask : alike_behind_another_token(asks)) halves.push_back(std::move(ask));
   add(fmt::format("half of each prompt in the cache, blocks of {}", small), small,
-      {{.asks = warm(asks, 0.5), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
+      {{.asks = std::move(halves), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
   add(fmt::format("shared with requests that run, blocks of {}", small), small,
       {{.asks = std::move(together), .reset_before = false}}, false);
   return made;
@@ -127,9 +141,10 @@ Experiment preempt_resume(const Setting& setting) {
     prompts += blocks_of(ask.ids.size() + 1, block);
     largest = std::max(largest, blocks_of(ask.ids.size() + new_tokens, block));
   }
-  const auto add = [&](const char* name, std::vector<Ask> order) {
+  const auto add = [&](const char* name, std::vector<Ask> order, std::map<std::string, std::string> options) {
     Way way;
     way.name = name;
+    way.engine_options = std::move(options);
     way.engine_options["block_size"] = std::to_string(block);
     way.engine_options["block_count"] = std::to_string(std::max(prompts, largest));
     way.engine_options["max_requests"] = std::to_string(order.size());
@@ -138,9 +153,19 @@ Experiment preempt_resume(const Setting& setting) {
                             .mechanism = counters_within(
                                 {.counter = Counter::kPreemptions, .over = Over::kSum, .least = 1}, ids_of(asks))});
   };
-  add("little room, short requests are the youngest", asks);
+  add("little room, short requests are the youngest", asks, {});
   std::rotate(asks.begin(), asks.begin() + 1, asks.end());
-  add("little room, the long request is the youngest", asks);
+  add("little room, the long request is the youngest", asks, {});
+  // Who begins again finds blocks of its own.
+  if (missing_options(setting, {"prefix_caching", "prefix_caching_eviction_policy"}).empty()) {
+    add("little room and a prefix cache", asks,
+        {{"prefix_caching", "true"}, {"prefix_caching_eviction_policy", "\"lru\""}});
+  }
+  // The long prompt is under way when others need room.
+  if (missing_options(setting, {"chunked_prefill", "max_chunk"}).empty()) {
+    const std::string chunk = std::to_string(std::max<size_t>(asks.back().ids.size() / 8, 1));
+    add("little room, prompts in chunks", asks, {{"chunked_prefill", "true"}, {"max_chunk", chunk}});
+  }
   return made;
 }
 

@@ -38,6 +38,7 @@ Workload::Workload(std::vector<Prompt> prompts, const Parameters& parameters, in
   if (limit <= 0) return;
   const auto most = static_cast<size_t>(limit);
   longest_ = std::min(longest_, most);
+  limit_ = most;
   for (Prompt& prompt : prompts_) {
     if (prompt.ids.size() > most) prompt.ids.resize(most);
   }
@@ -74,10 +75,15 @@ std::vector<Ask> Workload::asks(size_t count) const {
   return asks;
 }
 
-Ask Workload::long_ask(size_t index) const {
+Ask Workload::long_ask(size_t index) const { return ask_of(index, std::max(longest_, ask(index).ids.size())); }
+
+Ask Workload::ask_of(size_t index, size_t tokens) const {
   Ask made = ask(index);
+  if (!has_ids_) return made;
+  if (limit_ > 0) tokens = std::min(tokens, limit_);
   const std::vector<int32_t> once = made.ids;
-  while (!once.empty() && made.ids.size() < longest_) made.ids.push_back(once[made.ids.size() % once.size()]);
+  made.ids.resize(tokens);
+  for (size_t i = once.size(); i < tokens; ++i) made.ids[i] = once[i % once.size()];
   return made;
 }
 

@@ -32,6 +32,8 @@ class Workload {
   std::vector<Ask> asks(size_t count) const;
   // The same with its ids repeated up to Parameters::prompt_tokens, or as far as the limit allows. Without ids: ask().
   Ask long_ask(size_t index) const;
+  // ... repeated or cut to `tokens` >= 1, or as far as the limit allows. Without ids: ask().
+  Ask ask_of(size_t index, size_t tokens) const;
 
  private:
   std::vector<int32_t> variation(size_t index) const;
@@ -41,6 +43,7 @@ class Workload {
   bool has_ids_ = false;
   int32_t new_tokens_ = 0;
   size_t longest_ = 0;  // tokens of a stretched prompt
+  size_t limit_ = 0;    // tokens of any prompt; 0: none
 };
 
 // What an engine says of a case's prompts.

@@ -39,6 +39,15 @@ TEST(Workload, LongRequestsRepeatTheirIdsAsFarAsTheLimitAllows) {
   EXPECT_EQ(Workload({{"a", counting(600, 0)}}, {}, 0).long_ask(0).ids.size(), 600u);
 }
 
+TEST(Workload, RequestsCanHaveALengthOfTheirOwn) {
+  const Workload workload({{"a", counting(40, 0)}}, {}, 520);
+  EXPECT_EQ(workload.ask_of(0, 30).ids, counting(30, 0));
+  EXPECT_EQ(workload.ask_of(0, 515).ids.size(), 515u) << "longer than the long ones";
+  EXPECT_EQ(workload.ask_of(0, 600).ids.size(), 520u) << "as far as the limit allows";
+  EXPECT_EQ(workload.ask_of(0, 515).ids[514], 514 % 40);
+  EXPECT_TRUE(Workload({{"a", {}}}, {}, 0).ask_of(0, 30).ids.empty());
+}
+
 TEST(Workload, WithoutIdsTheTextsAreAsked) {
   const Workload workload({{"a", {}}, {"b", {}}}, {}, 0);
   EXPECT_FALSE(workload.has_ids());

@@ -132,8 +132,8 @@ TEST_F(ConditionalFaults, StrikeWhereTheirConditionHoldsAndNowhereElse) {
 
 TEST_F(ConditionalFaults, ASeedChoosesOneOfManyPlaces) {
   const Faults everywhere = {Fault::kDrawBySlot, Fault::kLongNeighbour};  // no single place would show
-  const Faults one_place = {Fault::kLostOnResume, Fault::kContinueOff, Fault::kDrawOnResume, Fault::kPageEnd,
-                            Fault::kPageTurn};
+  const Faults one_place = {Fault::kLostOnResume, Fault::kResumeArithmetic, Fault::kContinueOff,
+                            Fault::kDrawOnResume, Fault::kPageEnd,          Fault::kPageTurn};
   for (const Fault fault : conditional()) {
     const std::vector<Scene> scenes = all_scenes();
     const auto scene =
