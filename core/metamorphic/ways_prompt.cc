@@ -127,6 +127,9 @@ Experiment preempt_resume(const Setting& setting) {
   constexpr size_t kRequests = 4;
   std::vector<Ask> asks = setting.workload.asks(kRequests);
   asks[0] = setting.workload.long_ask(0);
+  // A small one that ends half way: who was preempted begins again with its blocks, and has to give way once more.
+  asks[1] = setting.workload.ask_of(1, static_cast<size_t>(setting.workload.new_tokens()));
+  asks[1].new_tokens = std::max(setting.workload.new_tokens() / 2, 1);
   made.reference.name = "a cache with room for all";
   made.reference.calls.push_back({.asks = asks, .reset_before = false});
   made.untouched =

@@ -131,7 +131,8 @@ TEST_F(ConditionalFaults, StrikeWhereTheirConditionHoldsAndNowhereElse) {
 }
 
 TEST_F(ConditionalFaults, ASeedChoosesOneOfManyPlaces) {
-  const Faults everywhere = {Fault::kDrawBySlot, Fault::kLongNeighbour};  // no single place would show
+  const Faults everywhere = {Fault::kContentOnlyHit, Fault::kDrawBySlot,
+                             Fault::kLongNeighbour};  // no single place would show
   const Faults one_place = {Fault::kLostOnResume, Fault::kResumeArithmetic, Fault::kContinueOff,
                             Fault::kDrawOnResume, Fault::kPageEnd,          Fault::kPageTurn};
   for (const Fault fault : conditional()) {

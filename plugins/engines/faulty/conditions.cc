@@ -119,7 +119,7 @@ constexpr std::array kRules = {
     Rule{Fault::kStalePrefix, Harm::kOtherKv, 2, follows_hit},
     Rule{Fault::kPrefixPosition, Harm::kEarlierPosition, 2, follows_hit},
     Rule{Fault::kLongPrefix, Harm::kOtherKv, 1, follows_long_hit},
-    Rule{Fault::kContentOnlyHit, Harm::kOtherKv, 1, has_lookalike},
+    Rule{Fault::kContentOnlyHit, Harm::kOtherKv, 0, has_lookalike},
     Rule{Fault::kChunkBorder, Harm::kOtherKv, 3, is_later_chunk},
     Rule{Fault::kChunkArithmetic, Harm::kLastBit, 3, is_later_chunk},
     Rule{Fault::kThirdChunk, Harm::kLastBit, 2, is_third_chunk},
