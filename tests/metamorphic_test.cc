@@ -10,9 +10,6 @@ namespace assay::tests {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -91,6 +88,77 @@ TEST(MetamorphicCommand, RecordPassesOverThemAndRecordsTheOthers) {
   EXPECT_EQ(output.code, 0) << output.out << output.err;
   EXPECT_THAT(output.out, HasSubstr("moe/all: nothing to record: "));
   EXPECT_THAT(output.out, HasSubstr("0 not recorded"));
+}
+
+// Sizes at which all relations together take few seconds.
+constexpr const char* kSmall =
+    "  metamorphic: {batches: [1, 2], chunks: [7], threads: [2], prompt_tokens: 40, new_tokens: 4}\n";
+
+TEST(MetamorphicCommand, EveryRelationHoldsAndIsARowWithItsOwnFolder) {
+  const TemporaryFolder folder;
+  write_case(folder / "cases/moe/small", kSmall);
+  const Output run = run_program("assay", {"run", folder / "cases", "--json", "--output", folder / "out"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+  const Json rows = Json::parse(run.out);
+  ASSERT_EQ(rows.size(), 12U);
+  for (const Json& row : rows) {
+    const std::string relation = row.at("relation");
+    EXPECT_EQ(row.at("name"), "moe/small@" + relation);
+    EXPECT_EQ(row.at("verdict"), "IDENTICAL") << row.dump(1);
+    EXPECT_TRUE(fs::exists(folder / ("out/cases/moe/small@" + relation + "/reference.json"))) << relation;
+    EXPECT_TRUE(fs::exists(folder / ("out/cases/moe/small@" + relation + "/actual.json"))) << relation;
+  }
+  const std::string journal = read_file(folder / "out/results.jsonl");
+  EXPECT_EQ(journal.find("load_finished"), journal.rfind("load_finished")) << "one load for all of them";
+  EXPECT_THAT(run_program("assay", {"record", "--run", folder / "out"}).code, Not(0)) << "there is no golden in it";
+}
+
+TEST(MetamorphicCommand, WhatDoesNotHoldNamesTheRelationAndIsRunAgainByItsOwnCommand) {
+  const TemporaryFolder folder;
+  write_case(folder / "cases/moe/small", kSmall);
+  const Output run = run_program(
+      "assay", {"run", folder / "cases/moe/small", "--engine", "faulty", "--engine-options",
+                R"({"engine":"buffered","fault":"stale_prefix","seed":3})", "--json", "--output", folder / "out"});
+  EXPECT_EQ(run.code, 1) << run.out << run.err;
+  std::string again;
+  for (const Json& row : Json::parse(run.out)) {
+    if (row.at("relation") != "prefix_cache") {
+      EXPECT_EQ(row.at("verdict"), "IDENTICAL") << row.dump(1);
+      continue;
+    }
+    EXPECT_THAT(row.at("verdict").get<std::string>(), ::testing::AnyOf("DRIFT", "DIVERGED")) << row.dump(1);
+    again = row.at("reproduce");
+  }
+  ASSERT_THAT(again, HasSubstr(" --filter '*@prefix_cache'"));
+  const std::string program = ASSAY_BINARY_DIR "/bin/" + again + " --json --output " + folder / "again";
+  const Output repeated = run_file("/bin/sh", {"-c", program});
+  EXPECT_EQ(repeated.code, 1) << repeated.err;
+  ASSERT_EQ(Json::parse(repeated.out).size(), 1U);
+  EXPECT_EQ(Json::parse(repeated.out)[0].at("relation"), "prefix_cache");
+  const std::string page = read_file(folder / "out/report.html");
+  EXPECT_THAT(page, HasSubstr("Likely cause: the prefix cache."));
+}
+
+TEST(MetamorphicCommand, WaiversOfARelationTimeLimitsAndRepeatsWorkAsEver) {
+  const TemporaryFolder folder;
+  const std::string waiver =
+      "  waivers: [{reason: known, owner: kim, issue: '#1', expires: 2999-12-31, verdicts: [NOT_COMPARABLE], "
+      "relations: [prefix_cache]}]\n";
+  write_case(folder / "cases/moe/static",
+             "  engine: static_legacy\n  metamorphic: {relations: [prefix_cache, "
+             "repeated_call], prompt_tokens: 40}\n" +
+                 waiver);
+  const Output run =
+      run_program("assay", {"run", folder / "cases", "--repeat", "2", "--json", "--output", folder / "out"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+  const Json rows = Json::parse(run.out);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].at("verdict"), "WAIVED") << rows[0].dump(1);
+  EXPECT_EQ(rows[1].at("verdict"), "IDENTICAL") << rows[1].dump(1);
+  EXPECT_THAT(rows[1].at("reason").get<std::string>(), HasSubstr("2 repeats, bit-equal"));
+  const Output late = run_program("assay", {"run", folder / "cases", "--timeout", "0.01", "--filter", "*@repeated_call",
+                                            "--json", "--output", folder / "late"});
+  EXPECT_EQ(Json::parse(late.out)[0].at("verdict"), "CRASHED") << late.out;
 }
 
 TEST(MetamorphicCommand, RecordedResultsAreNotComparable) {
