@@ -1,6 +1,6 @@
 // The kernels of the CPU backend: one table an instruction set, all with the same bits (arithmetic/dot.h and its
 // neighbours define them). Every kernel is single-threaded and re-entrant; callers split the work by output elements.
-// Determinism level of all: L3 (a result depends on its own inputs alone).
+// What each of them promises and costs: kernel_info.h. A new one gets an entry there and a probe in kernel_probes.cc.
 #pragma once
 
 #include <cstddef>
