@@ -92,7 +92,7 @@ TEST(MetamorphicCommand, RecordPassesOverThemAndRecordsTheOthers) {
 
 // Sizes at which all relations together take few seconds.
 constexpr const char* kSmall =
-    "  metamorphic: {batches: [1, 2], chunks: [7], threads: [2], prompt_tokens: 40, new_tokens: 4}\n";
+    "  metamorphic: {batches: [1, 2], chunks: [7], threads: [2], prompt_tokens: 200, new_tokens: 8}\n";
 
 TEST(MetamorphicCommand, EveryRelationHoldsAndIsARowWithItsOwnFolder) {
   const TemporaryFolder folder;
@@ -115,7 +115,8 @@ TEST(MetamorphicCommand, EveryRelationHoldsAndIsARowWithItsOwnFolder) {
 
 TEST(MetamorphicCommand, WhatDoesNotHoldNamesTheRelationAndIsRunAgainByItsOwnCommand) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/moe/small", kSmall);
+  write_case(folder / "cases/moe/small",
+             "  metamorphic: {relations: [shuffled_order, prefix_cache], prompt_tokens: 40}\n");
   const Output run = run_program(
       "assay", {"run", folder / "cases/moe/small", "--engine", "faulty", "--engine-options",
                 R"({"engine":"buffered","fault":"stale_prefix","seed":3})", "--json", "--output", folder / "out"});
