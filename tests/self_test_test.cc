@@ -36,6 +36,14 @@ TEST(SelfTest, OneFaultOfEachFamilyIsNoticedAtTwoPlaces) {
   expect_no_escape(report);
 }
 
+TEST(SelfTest, RelationsNoticeWhatNoGoldenShows) {
+  const json report = self_test({"--seeds", "2", "--faults", "stale_prefix,third_chunk,chunks_ignored,reload"});
+  EXPECT_EQ(report["faults"].size(), 4U);
+  EXPECT_EQ(report["trials"], 8);
+  expect_no_escape(report);
+  for (const json& fault : report["faults"]) EXPECT_EQ(fault["metric"].get<std::string>()[0], '@');
+}
+
 TEST(SelfTest, WhatCannotBeTriedIsSaidInOneLine) {
   for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--faults", "no_such"}, "--faults 'no_such': no fault has such a name"},

@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kHangSeeds = 3;
 constexpr double kHangTimeout = 2;                      // seconds; a case takes a tenth
 constexpr uint64_t kMemoryLimit = uint64_t{240} << 20;  // bytes; a worker needs a third
+constexpr uint64_t kRelationSeeds = 3;
 constexpr int kRepeats = 2;
 constexpr int kTimings = 3;  // golden times are the best of so many: the machine may be busy with other things
 
@@ -30,9 +31,22 @@ const std::vector<std::string> kCostMetrics = {"tpot", "latency", "throughput", 
 // What every case asks for, whatever it is judged by.
 const std::map<std::string, std::string> kArguments = {{"--return-log-probs", "true"}, {"--top-n-logprobs", "3"}};
 
+// A metamorphic relation has to notice: "@NAME".
+bool needs_relation(const FaultRow& fault) { return fault.metric.starts_with("@"); }
+
+// As much of the relation as its faults need.
+MetamorphicBlock relation_of(const FaultRow& fault) {
+  MetamorphicBlock block;
+  block.relations = {fault.metric.substr(1)};
+  block.batches = {7, 33};
+  block.chunks = {7, 255, 256};
+  block.threads = {3};
+  return block;
+}
+
 // Faults of these families change what the result says; those of the others kill, delay or answer too often.
 bool shows_in_result(const FaultRow& fault) {
-  return fault.family != "set" && fault.family != "cost" && fault.family != "process";
+  return !needs_relation(fault) && fault.family != "set" && fault.family != "cost" && fault.family != "process";
 }
 
 class Campaign {
@@ -108,7 +122,7 @@ class Campaign {
 
   // METRICS of the cases of a fault; empty: nothing in this build serves its claiming metric.
   std::vector<std::string> metrics_of(const FaultRow& fault) const {
-    if (fault.metric == "requests" || fault.metric == "process") return {"generated_tokens"};
+    if (fault.metric == "requests" || fault.metric == "process" || needs_relation(fault)) return {"generated_tokens"};
     if (fault.metric == "repeat") return served({"generated_tokens", "logprobs"});
     if (fault.metric == "known_completion" && options_.served.count(fault.metric) == 0) return {"generated_text"};
     return served({fault.metric});
@@ -119,7 +133,9 @@ class Campaign {
     const std::vector<std::string> metrics = metrics_of(fault);
     for (const std::string& metric : metrics) report.metrics += (report.metrics.empty() ? "" : " ") + metric;
     const Base& base = fault.metric == "known_completion" ? known_ : is_timed(fault) ? timed_ : base_;
-    const uint64_t seeds = fault.name == "hang" ? std::min(options_.seeds, kHangSeeds) : options_.seeds;
+    uint64_t seeds = options_.seeds;
+    if (fault.name == "hang") seeds = std::min(seeds, kHangSeeds);
+    if (needs_relation(fault)) seeds = std::min(seeds, kRelationSeeds);
     if (metrics.empty() || base.golden.empty()) {
       report.trials.push_back({.fault = fault.name,
                                .seed = 0,
@@ -134,6 +150,8 @@ class Campaign {
     CaseChange change{.metrics = metrics, .arguments = kArguments};
     if (fault.name == "hang") change.timeout_s = kHangTimeout;
     if (fault.metric == "process") change.memory_limit = kMemoryLimit;
+    if (needs_relation(fault)) change.metamorphic = relation_of(fault);
+    if (fault.name.starts_with("draw_")) change.arguments.insert(kSampled.begin(), kSampled.end());
     for (uint64_t seed = 0; seed < seeds; ++seed) {
       change.arguments["--seed"] = std::to_string(seed);
       // Two loads, so that two workers share the seeds.
@@ -141,6 +159,7 @@ class Campaign {
       if (Status added = workshop_.add_case(fault.name, case_name(seed), base, change); !added.ok()) return added;
     }
     nlohmann::ordered_json engine = {{"fault", fault.name}, {"seed_of_request", true}};
+    if (needs_relation(fault)) engine["engine"] = "buffered";
     if (fault.family == "arithmetic") engine["checkpoint"] = checkpoint_of(base.test);
     const GroupRun how{
         .engine = "faulty", .engine_options = engine.dump(), .repeat = fault.metric == "repeat" ? kRepeats : 1};
@@ -170,9 +189,10 @@ class Campaign {
                      .place = log ? place_in_log(*log, fault.name) : "",
                      .same_as_golden = !outcome.actual.empty() && same_results(outcome.actual, base.content),
                      .shows_in_result = shows_in_result(fault)};
-    const size_t digits = outcome.name.find_last_not_of("0123456789") + 1;
+    const std::string name = std::filesystem::path(outcome.path).filename();
+    const size_t digits = name.find_last_not_of("0123456789") + 1;
     return {.fault = fault.name,
-            .seed = std::stoull(outcome.name.substr(digits)),
+            .seed = std::stoull(name.substr(digits)),
             .fate = fate_of(fault, seen),
             .verdict = seen.verdict,
             .place = seen.place,

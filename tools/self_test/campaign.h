@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,6 +52,9 @@ struct SelfTestReport {
 // Metrics that cases of the self-test name, besides those that a fault claims.
 inline constexpr const char* kOwnMetrics[] = {"generated_text", "generated_tokens", "logprobs", "routing_indices",
                                               "top_n_logprobs"};
+
+// Arguments of cases whose tokens are drawn, far enough from greedy that another draw is another token.
+inline const std::map<std::string, std::string> kSampled = {{"--top_k", "0"}, {"--temperature", "3.0"}};
 
 struct CampaignOptions {
   std::vector<TestCase>

@@ -1,6 +1,7 @@
 #include "tools/self_test/case_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <filesystem>
@@ -34,6 +35,20 @@ std::string value_of(const ModelArg& argument, const std::string& case_dir) {
   return argument.plain ? argument.text : quoted(argument.text);
 }
 
+std::string metamorphic_text(const MetamorphicBlock& block) {
+  std::string text;
+  const auto add = [&](const char* name, const auto& values) {
+    if (!values.empty()) text += fmt::format("    {}: [{}]\n", name, fmt::join(values, ", "));
+  };
+  add("relations", block.relations);
+  add("batches", block.batches);
+  add("chunks", block.chunks);
+  add("threads", block.threads);
+  if (block.prompt_tokens) text += fmt::format("    prompt_tokens: {}\n", *block.prompt_tokens);
+  if (block.new_tokens) text += fmt::format("    new_tokens: {}\n", *block.new_tokens);
+  return "  metamorphic:" + (text.empty() ? " all\n" : "\n" + text);
+}
+
 }  // namespace
 
 std::string case_text(const TestCase& base, const CaseChange& change) {
@@ -51,7 +66,9 @@ std::string case_text(const TestCase& base, const CaseChange& change) {
   text += "METRICS:\n";
   for (const std::string& metric : change.metrics) text += fmt::format("  - {}\n", quoted(metric));
   text += "ASSAY:\n  tags: [self-test]\n";
-  if (base.assay.golden == GoldenKind::kKnownCompletion) {
+  if (change.metamorphic) {
+    text += metamorphic_text(*change.metamorphic);
+  } else if (base.assay.golden == GoldenKind::kKnownCompletion) {
     text += "  golden: known_completion\n  known_completion:\n";
     for (const std::string& source : base.assay.known_completion) {
       text += fmt::format("    - {}\n", quoted(absolute(source, base.dir)));

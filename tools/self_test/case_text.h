@@ -19,6 +19,7 @@ struct CaseChange {
   std::map<std::string, std::string> env_vars = {};   // over ENV_VARS
   std::optional<double> timeout_s = {};               // ASSAY.timeout
   std::optional<uint64_t> memory_limit = {};          // ASSAY.memory_limit, bytes
+  std::optional<MetamorphicBlock> metamorphic = {};   // ASSAY.metamorphic: relations judge, and no golden
 };
 
 // The case as text of a model_config.yaml that means the same from any folder: files that arguments name become

@@ -57,5 +57,29 @@ TEST(CaseText, MeansTheSameAsItsBaseButForTheChange) {
   EXPECT_EQ(made.assay.memory_limit, 1048576U);
 }
 
+TEST(CaseText, RelationsTakeThePlaceOfTheKnownCompletion) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("case_text_relations_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  MetamorphicBlock block;
+  block.relations = {"prefix_cache", "thread_count"};
+  block.threads = {3};
+  block.new_tokens = 4;
+  for (const bool chosen : {true, false}) {
+    CaseChange change;
+    change.metrics = {"generated_tokens"};
+    change.metamorphic = chosen ? block : MetamorphicBlock();
+    std::ofstream(folder / "model_config.yaml") << case_text(read_one(kBase), change);
+    const TestCase made = read_one(folder.string());
+    ASSERT_TRUE(made.error.ok()) << made.error.message();
+    ASSERT_TRUE(made.assay.metamorphic.has_value());
+    EXPECT_EQ(made.assay.metamorphic->relations, change.metamorphic->relations);
+    EXPECT_EQ(made.assay.metamorphic->threads, change.metamorphic->threads);
+    EXPECT_EQ(made.assay.metamorphic->new_tokens, change.metamorphic->new_tokens);
+    EXPECT_TRUE(made.assay.known_completion.empty());
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace assay::self_test

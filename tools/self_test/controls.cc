@@ -66,7 +66,8 @@ class Controls {
         return status;
       }
     }
-    for (const auto part : {&Controls::add_repeated, &Controls::add_reversed, &Controls::add_bf16}) {
+    for (const auto part :
+         {&Controls::add_repeated, &Controls::add_reversed, &Controls::add_bf16, &Controls::add_relations}) {
       if (Status status = (this->*part)(); !status.ok()) return status;
     }
     return std::move(reports_);
@@ -142,6 +143,42 @@ class Controls {
                           {},
                           {.engine = "faulty", .engine_options = R"({"fault":"bf16_logits"})"}};
     return add(control, *base, change);
+  }
+
+  // What every correct engine holds.
+  Status add_relations() {
+    const MetamorphicBlock all;
+    MetamorphicBlock of_static;  // those whose mechanism it has; short prompts, as it takes long ones token by token
+    of_static.relations = {"solo_vs_batch",      "shuffled_order",    "changed_neighbours",
+                           "repeated_call",      "stop_continue",     "thread_count",
+                           "static_vs_buffered", "prefill_vs_decode", "save_load"};
+    of_static.batches = {1, 2, 7};
+    of_static.prompt_tokens = 129;
+    MetamorphicBlock sampled;
+    sampled.relations = {"shuffled_order", "preempt_resume"};
+    const auto control = [](const char* name, const char* what, const char* inside) {
+      return Control{
+          name,
+          what,
+          {},
+          {.engine = "faulty", .engine_options = fmt::format(R"({{"fault":"none","engine":"{}"}})", inside)}};
+    };
+    const auto add_one = [&](const Control& one, const std::map<std::string, std::string>& arguments,
+                             const MetamorphicBlock& block) {
+      CaseChange change = with(arguments);
+      change.metamorphic = block;
+      return add(one, base_, change);
+    };
+    if (Status status = add_one(control("relations_buffered", "all relations, engine buffered", "buffered"), {}, all);
+        !status.ok()) {
+      return status;
+    }
+    if (Status status =
+            add_one(control("relations_static", "those that engine static_legacy has", "static_legacy"), {}, of_static);
+        !status.ok()) {
+      return status;
+    }
+    return add_one(control("relations_sampled", "order and preemption of drawn tokens", "buffered"), kSampled, sampled);
   }
 
   // Against a golden of its own, by the correct engine with the same arguments.

@@ -55,7 +55,7 @@ class Workshop {
   // engine cannot run the case.
   Result<Base> record(const std::string& name, const TestCase& test, const CaseChange& change, const GroupRun& how);
 
-  // Writes case `name` of `group`.
+  // Writes case `name` of `group`, with a link to the base's golden unless relations judge it.
   Status add_case(const std::string& group, const std::string& name, const Base& base, const CaseChange& change);
 
   std::filesystem::path case_folder(const std::string& group, const std::string& name) const;
