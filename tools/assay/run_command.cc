@@ -20,9 +20,8 @@ int run_command(const Words& words) {
                                                                     "TAP file")(
       "github-summary", po::value<std::string>(), "step summary to append to (default: $GITHUB_STEP_SUMMARY)")(
       "history", po::value<std::string>()->default_value(""), "folder of earlier runs (default: where OUTPUT lies)")(
-      "metamorphic", "judge all cases by relations, not by goldens")(
-      "strict", "EQUIVALENT does not pass")("quiet", "no line for passing cases")(
-      "json", "print the outcomes as one JSON array, and nothing else")(
+      "metamorphic", "judge all cases by relations, not by goldens")("strict", "EQUIVALENT does not pass")(
+      "quiet", "no line for passing cases")("json", "print the outcomes as one JSON array, and nothing else")(
       "color", po::value<std::string>()->default_value("auto"), "auto, always or never");
   po::variables_map values;
   if (const auto code = parse("assay run [PATH]... [options]", description, "path", words, &values)) return *code;
