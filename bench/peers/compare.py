@@ -91,15 +91,15 @@ def start(name, args, folder):
 
 
 def measure(workers, rounds):
-    """Tokens a second of each worker, one entry a round."""
+    """Tokens a second of each worker, one entry a round. In every other round they take turns from the last on."""
     found = {what: {name: [] for name in workers} for what in ("prefill", "decode")}
+    asked = {"prefill": (f"prefill {PROMPT}", PROMPT), "decode": (f"decode {PAST} {STEPS}", STEPS)}
     for number in range(rounds + 1):  # the first one warms up
-        for name, worker in workers.items():
-            prefill = PROMPT / float(worker.ask(f"prefill {PROMPT}"))
-            decode = STEPS / float(worker.ask(f"decode {PAST} {STEPS}"))
-            if number > 0:
-                found["prefill"][name].append(prefill)
-                found["decode"][name].append(decode)
+        for what, (line, tokens) in asked.items():
+            for name, worker in sorted(workers.items(), reverse=number % 2 == 1):
+                rate = tokens / float(worker.ask(line))
+                if number > 0:
+                    found[what][name].append(rate)
     return found
 
 
