@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kChains = 12;  // more than a unit's latency times the units, fewer than the registers
 constexpr long kRounds = 2'000'000;
+constexpr int kRepeats = 8;  // the best counts: threads that start on one core take turns for a while
 
 [[gnu::target("avx512f")]] float run_wide() {
   __m512 sums[kChains];
@@ -44,12 +46,17 @@ constexpr long kRounds = 2'000'000;
 double measure_fma_rate(int threads) {
   const bool wide = __builtin_cpu_supports("avx512f") != 0;
   std::atomic<float> used = 0;  // so that no loop can be left out
-  const auto start = std::chrono::steady_clock::now();
-  std::vector<std::thread> all;
-  for (int t = 0; t < threads; ++t) all.emplace_back([&] { used = wide ? run_wide() : run_narrow(); });
-  for (std::thread& thread : all) thread.join();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return static_cast<double>(threads) * static_cast<double>(kRounds) * kChains * (wide ? 16 : 8) / seconds;
+  double best = 0;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t) all.emplace_back([&] { used = wide ? run_wide() : run_narrow(); });
+    for (std::thread& thread : all) thread.join();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best,
+                    static_cast<double>(threads) * static_cast<double>(kRounds) * kChains * (wide ? 16 : 8) / seconds);
+  }
+  return best;
 }
 
 }  // namespace assay::bench

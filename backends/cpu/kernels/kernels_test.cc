@@ -64,7 +64,7 @@ struct Stored {
 };
 
 constexpr Number kForms[] = {Number::kFloat32, Number::kBfloat16, Number::kFloat16};
-constexpr size_t kCounts[] = {1, 7, 15, 16, 17, 31, 64, 100, 255, 256, 257, 300, 512, 769, 1811};
+constexpr size_t kCounts[] = {1, 7, 15, 16, 17, 31, 64, 100, 255, 256, 257, 300, 512, 769, 1811, 2100};
 
 class EveryIsa : public ::testing::TestWithParam<std::string_view> {
  protected:
