@@ -28,7 +28,7 @@ struct Scene {
 inline constexpr int32_t kNewTokens = 6;
 
 inline ToyRequest request_of(int32_t first, int32_t tokens, uint64_t prompt_index) {
-  ToyRequest request{.ids = {}, .max_new_tokens = kNewTokens};
+  ToyRequest request{.ids = {}, .max_new_tokens = kNewTokens, .want = ASSAY_WANT_LOGPROBS | ASSAY_WANT_ROUTING};
   for (int32_t i = 0; i < tokens; ++i) request.ids.push_back((first + 3 * i) % 60);
   request.sampling.prompt_index = prompt_index;
   return request;
@@ -57,6 +57,7 @@ inline std::vector<ToyRequest> sampled(std::vector<ToyRequest> requests) {
 inline std::vector<ToyRequest> alike(size_t count, int32_t common, int32_t tokens) {
   std::vector<ToyRequest> requests = requests_of(count, tokens);
   for (ToyRequest& request : requests) {
+    request.want = ASSAY_WANT_LOGPROBS;  // who wants the experts of a prompt computes all of it
     for (int32_t i = 0; i < common; ++i) request.ids[static_cast<size_t>(i)] = i + 2;
     request.ids[static_cast<size_t>(common)] = 20 + request.ids[static_cast<size_t>(common)] % 20;
   }
@@ -93,8 +94,8 @@ inline Json buffered(Json more) {
 }
 
 inline const Faults kAlways = {Fault::kWarmUp, Fault::kDecodeArithmetic};
-inline const Faults kInBatch = {Fault::kWarmUp, Fault::kDecodeArithmetic, Fault::kBatchArithmetic,
-                                Fault::kSlotDependent, Fault::kNeighbourLeak};
+inline const Faults kInBatch = {Fault::kWarmUp,       Fault::kDecodeArithmetic, Fault::kBatchArithmetic,
+                                Fault::kBatchRouting, Fault::kSlotDependent,    Fault::kNeighbourLeak};
 
 inline Faults with(Faults faults, const Faults& more) {
   faults.insert(more.begin(), more.end());

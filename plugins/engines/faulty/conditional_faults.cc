@@ -49,6 +49,20 @@ void change_last_bit(const assay_run& run, size_t row) {
   for (size_t n = 0; out.top_logprobs != nullptr && n < width; ++n) lower(&out.top_logprobs[row * width + n]);
 }
 
+// Of the chosen experts of the token's first routing layer, ascending, the last one becomes a neighbour of its.
+Status change_routing(Passage* passage, const Struck& struck) {
+  const FaultyModel& model = passage->model();
+  auto info = sdk::sized<assay_model_info>();
+  if (Status status = sdk::call(model.backend->model_info, model.model, &info); !status.ok()) return status;
+  if (info.moe_layers == 0 || info.moe_topk == 0) return {};
+  const auto topk = static_cast<size_t>(info.moe_topk);
+  uint16_t* chosen = passage->runs()[struck.run].output.routing +
+                     struck.place * static_cast<size_t>(info.moe_layers) * topk;  // (moe_layers, moe_topk)
+  const bool room = chosen[topk - 1] > (topk > 1 ? chosen[topk - 2] + 1 : 0);
+  chosen[topk - 1] = static_cast<uint16_t>(room ? chosen[topk - 1] - 1 : chosen[topk - 1] + 1);
+  return {};
+}
+
 Status overwrite(Passage* passage, const Struck& struck) {
   const assay_run& from = passage->runs()[struck.run];
   assay_run run{};
@@ -91,6 +105,7 @@ Status harm_before(Passage* passage, const Struck& struck, std::vector<int32_t>*
 
 Status harm_after(Passage* passage, const Struck& struck) {
   if (struck.harm == Harm::kLastBit) change_last_bit(passage->runs()[struck.run], struck.place);
+  if (struck.harm == Harm::kRouting) return change_routing(passage, struck);
   if (struck.harm == Harm::kEarlierPosition) return move_back(passage, struck);
   const bool fresh = struck.harm == Harm::kOtherKv && !is_in_cache(*passage, struck);
   return fresh ? overwrite(passage, struck) : Status();
@@ -106,6 +121,8 @@ std::string where(const assay_run& run, const Struck& struck) {
       return "the token at " + std::to_string(struck.place) + " is the one before it";
     case Harm::kEarlierPosition:
       return "from position " + std::to_string(struck.place) + " on";
+    case Harm::kRouting:
+      return "experts of position " + std::to_string(run.start + struck.place);
     case Harm::kDraw:
       return "as prompt " + std::to_string(struck.place);
   }

@@ -18,6 +18,8 @@ using testing::HasSubstr;
 // A model that depends on the whole sequence, as the toy does, but never ends a text.
 ToyModel endless() {
   ToyModel model;
+  model.moe_layers = 2;
+  model.moe_topk = 2;
   model.prefers = [](std::span<const int32_t> sequence) {
     uint32_t hash = 7;
     for (const int32_t id : sequence) hash = hash * 31 + static_cast<uint32_t>(id) + hash / 65536;
@@ -97,7 +99,7 @@ class ConditionalFaults : public testing::Test {
   static bool same(const std::vector<EngineResult>& a, const std::vector<EngineResult>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const EngineResult& x, const EngineResult& y) {
       return x.tokens == y.tokens && x.prompt_logprobs == y.prompt_logprobs &&
-             x.generated_logprobs == y.generated_logprobs;
+             x.generated_logprobs == y.generated_logprobs && x.routing == y.routing;
     });
   }
 

@@ -107,6 +107,7 @@ constexpr std::array kRules = {
     Rule{Fault::kBatchArithmetic, Harm::kLastBit, 16, is_in_batch},
     Rule{Fault::kBatchTail, Harm::kLastBit, 4, is_last_of_remainder},
     Rule{Fault::kWideBatch, Harm::kLastBit, 16, is_in_wide_batch},
+    Rule{Fault::kBatchRouting, Harm::kRouting, 16, is_in_batch},
     Rule{Fault::kSlotDependent, Harm::kLastBit, 4, is_in_slot},
     Rule{Fault::kDrawBySlot, Harm::kDraw, 0, is_in_slot},
     Rule{Fault::kMixedStep, Harm::kLastBit, 2, decodes_beside_a_prompt},
@@ -233,6 +234,9 @@ std::optional<Struck> choose_place(const Rule& rule, const Look& look) {
       return Struck{look.index, rule.harm, run.start + run.count - 1, 0};
     case Harm::kEarlierPosition:
       return choose_border(rule.fault, look);
+    case Harm::kRouting:
+      if (run.output.routing == nullptr) return std::nullopt;
+      return Struck{look.index, rule.harm, look.pick(run.count), 0};
     case Harm::kDraw:
       return choose_draw(rule.fault, look);
   }

@@ -16,13 +16,14 @@ enum class Harm : uint8_t {
   kRepeatedToken,    // the last token is the one before it
   kEarlierPosition,  // tokens from `place` on are put one position too early
   kDraw,             // the random number of request `place`
+  kRouting,          // one expert in the report of the run's token `place`
 };
 
 // One run that is struck.
 struct Struck {
   size_t run = 0;
   Harm harm = Harm::kLastBit;
-  size_t place = 0;  // kLastBit: row of the outputs; kOtherKv, kEarlierPosition: position; kDraw: prompt index
+  size_t place = 0;  // kLastBit: row of the outputs; kRouting: token of the run; kDraw: prompt index; else: position
   int32_t id = 0;
 };
 

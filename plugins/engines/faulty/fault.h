@@ -79,6 +79,7 @@ enum class Fault : uint8_t {
   kBatchArithmetic,
   kBatchTail,
   kWideBatch,
+  kBatchRouting,
   kBatchIgnored,
   kSlotDependent,
   kDrawBySlot,
