@@ -128,35 +128,41 @@ Experiment preempt_resume(const Setting& setting) {
   std::vector<Ask> asks = setting.workload.asks(kRequests);
   asks[0] = setting.workload.long_ask(0);
   // A small one that ends half way: who was preempted begins again with its blocks, and has to give way once more.
-  asks[1] = setting.workload.ask_of(1, static_cast<size_t>(setting.workload.new_tokens()));
-  asks[1].new_tokens = std::max(setting.workload.new_tokens() / 2, 1);
+  Ask small = setting.workload.ask_of(kRequests, static_cast<size_t>(setting.workload.new_tokens()));
+  small.new_tokens = std::max(setting.workload.new_tokens() / 2, 1);
   made.reference.name = "a cache with room for all";
   made.reference.calls.push_back({.asks = asks, .reset_before = false});
+  made.reference.calls[0].asks.push_back(small);
   made.untouched =
       counters_within({.counter = Counter::kPreemptions, .over = Over::kSum, .least = 0, .most = 0}, ids_of(asks));
   // Room for every prompt and its first new token, and none for what follows: blocks so small that a request needs
   // further ones for its new tokens.
   const auto new_tokens = static_cast<size_t>(setting.workload.new_tokens());
   const size_t block = std::clamp<size_t>(new_tokens / 4, 1, kSmallBlock);
-  size_t prompts = 0;
-  size_t largest = 0;  // that of one request alone
-  for (const Ask& ask : asks) {
-    prompts += blocks_of(ask.ids.size() + 1, block);
-    largest = std::max(largest, blocks_of(ask.ids.size() + new_tokens, block));
-  }
+  const auto room_for = [&](const std::vector<Ask>& order) {
+    size_t prompts = 0;
+    size_t largest = 0;  // that of one request alone
+    for (const Ask& ask : order) {
+      prompts += blocks_of(ask.ids.size() + 1, block);
+      largest = std::max(largest, blocks_of(ask.ids.size() + new_tokens, block));
+    }
+    return std::to_string(std::max(prompts, largest));
+  };
   const auto add = [&](const char* name, std::vector<Ask> order, std::map<std::string, std::string> options) {
     Way way;
     way.name = name;
     way.engine_options = std::move(options);
     way.engine_options["block_size"] = std::to_string(block);
-    way.engine_options["block_count"] = std::to_string(std::max(prompts, largest));
+    way.engine_options["block_count"] = room_for(order);
     way.engine_options["max_requests"] = std::to_string(order.size());
+    std::vector<std::string> ids = ids_of(order);
     way.calls.push_back({.asks = std::move(order), .reset_before = false});
     made.changed.push_back({.way = std::move(way),
                             .mechanism = counters_within(
-                                {.counter = Counter::kPreemptions, .over = Over::kSum, .least = 1}, ids_of(asks))});
+                                {.counter = Counter::kPreemptions, .over = Over::kSum, .least = 1}, std::move(ids))});
   };
   add("little room, short requests are the youngest", asks, {});
+  if (block > 1) add("little room, and some of it free half way", {asks[0], small, asks[2], asks[3]}, {});
   std::rotate(asks.begin(), asks.begin() + 1, asks.end());
   add("little room, the long request is the youngest", asks, {});
   // Who begins again finds blocks of its own.
@@ -164,10 +170,12 @@ Experiment preempt_resume(const Setting& setting) {
     add("little room and a prefix cache", asks,
         {{"prefix_caching", "true"}, {"prefix_caching_eviction_policy", "\"lru\""}});
   }
-  // The long prompt is under way when others need room.
-  if (missing_options(setting, {"chunked_prefill", "max_chunk"}).empty()) {
-    const std::string chunk = std::to_string(std::max<size_t>(asks.back().ids.size() / 8, 1));
-    add("little room, prompts in chunks", asks, {{"chunked_prefill", "true"}, {"max_chunk", chunk}});
+  // The long prompt is under way when others, whose prompts go in one piece, need room.
+  size_t chunk = 1;
+  for (size_t i = 0; i + 1 < asks.size(); ++i) chunk = std::max(chunk, asks[i].ids.size());
+  const bool lasts = asks.back().ids.size() / chunk > block + 2;  // chunks; others want a block after so many steps
+  if (lasts && missing_options(setting, {"chunked_prefill", "max_chunk"}).empty()) {
+    add("little room, prompts in chunks", asks, {{"chunked_prefill", "true"}, {"max_chunk", std::to_string(chunk)}});
   }
   return made;
 }
