@@ -50,6 +50,7 @@ double measure_fma_rate(int threads) {
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<std::thread> all;
+    all.reserve(static_cast<size_t>(threads));
     for (int t = 0; t < threads; ++t) all.emplace_back([&] { used = wide ? run_wide() : run_narrow(); });
     for (std::thread& thread : all) thread.join();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
