@@ -2,12 +2,12 @@
 #pragma once
 
 #include "backends/cuda/kernels/attention.h"
-#include "backends/cuda/kernels/linear.h"
+#include "backends/cuda/kernels/linear_many.h"
 
 namespace assay::cuda {
 
 struct Operators {
-  void (*linear)(const LinearArgs& args, cudaStream_t stream) = cuda::linear;
+  void (*linear)(const LinearArgs& args, cudaStream_t stream) = linear_any;
   void (*attend)(const AttendArgs& args, cudaStream_t stream) = cuda::attend;
 };
 

@@ -1,13 +1,13 @@
 // Linear layers on the device: fp32 against the reference's dot bit for bit; bf16 against a sum in double, and against
 // itself in other company bit for bit.
-#include "backends/cuda/kernels/linear.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cuda/kernels/linear_many.h"
 #include "backends/cuda/kernels/pack.h"
+#include "backends/cuda/kernels/routing.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/testing/on_device.h"
 #include "backends/reference/arithmetic/dot.h"
@@ -64,7 +64,8 @@ Bits padded(const Bits& x, int cols) {
 }
 
 // The tensor-core layer without bias: (tokens, rows).
-Floats tensor(const Bits& w, const Bits& x, int rows, int cols, bool gated = false) {
+using Version = void (*)(const LinearArgs&, cudaStream_t);
+Floats tensor(const Bits& w, const Bits& x, int rows, int cols, bool gated = false, Version version = linear) {
   Matrix matrix{nullptr, rows, cols, Number::kBfloat16, true, gated};
   const auto tiles = tiles_of(w, matrix);
   matrix.data = tiles.data();
@@ -77,7 +78,7 @@ Floats tensor(const Bits& w, const Bits& x, int rows, int cols, bool gated = fal
   args.y = y.data();
   args.y_stride = rows;
   args.tokens = tokens;
-  linear(args, nullptr);
+  version(args, nullptr);
   return download(y);
 }
 
@@ -200,6 +201,73 @@ TEST_F(LinearKernel, GateAndUpRowsSideBySideGiveTheSameBits) {
   const Bits w = narrow(some_floats(static_cast<size_t>(rows * cols), 10));
   const Bits x = narrow(some_floats(static_cast<size_t>(3 * cols), 11));
   EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, true), tensor(w, x, rows, cols, false)));
+}
+
+TEST_F(LinearKernel, ManyTokensGetTheBitsOfTheSimpleKernel) {
+  for (const int cols : {8, 16, 40, 64, 250, 256, 272, 600, 1408}) {
+    for (const int rows : {1, 16, 130, 290}) {
+      for (const int tokens : {1, 9, 63, 64, 65, 200}) {
+        const Bits w = narrow(some_floats(static_cast<size_t>(rows * cols), 12));
+        const Bits x = narrow(some_floats(static_cast<size_t>(tokens * cols), 13));
+        for (const bool gated : {false, true}) {
+          if (gated && rows % 16 != 0) continue;
+          EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, gated, linear_many), tensor(w, x, rows, cols, gated)))
+              << rows << " x " << cols << ", " << tokens << " tokens, gated " << gated;
+        }
+      }
+    }
+  }
+}
+
+// Tokens to experts and back, with a bias times a factor: (slots, rows) by one of the versions.
+Floats through_experts(Version version, int tokens, int topk, bool slots_as_inputs) {
+  const int experts = 5;
+  const int rows = 150;
+  const int cols = 90;
+  const int slots = tokens * topk;
+  const Bits w = narrow(some_floats(static_cast<size_t>(experts * rows * cols), 14));
+  Matrix matrix{nullptr, rows, cols, Number::kBfloat16, true};
+  std::vector<uint16_t> all;
+  for (int e = 0; e < experts; ++e) {
+    const auto first = w.begin() + e * rows * cols;
+    const Bits one = download(tiles_of(Bits(first, first + rows * cols), matrix));
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  const auto tiles = upload(all);
+  matrix.data = tiles.data();
+  std::vector<uint16_t> chosen;  // expert 3 has none
+  for (int s = 0; s < slots; ++s) chosen.push_back(static_cast<uint16_t>(s % 7 == 0 ? 4 : s % 3));
+  const auto device_chosen = upload(chosen);
+  const auto storage = upload(std::vector<int32_t>(static_cast<size_t>(group_ints(slots, experts))));
+  const Groups groups = group_slots(
+      {.chosen = device_chosen.data(), .slots = slots, .experts = experts, .storage = storage.data()}, nullptr);
+  const int inputs = slots_as_inputs ? slots : tokens;
+  const auto x = upload(padded(narrow(some_floats(static_cast<size_t>(inputs * cols), 15)), cols));
+  const auto bias = upload(some_floats(static_cast<size_t>(experts * rows), 16));
+  const auto factor = upload(some_floats(static_cast<size_t>(slots), 17));
+  const auto y = upload(not_written(static_cast<size_t>(slots * rows)));
+  LinearArgs args;
+  args.weight = matrix;
+  args.x = {x.data(), round_up(cols, kTile), true};
+  args.x_divisor = slots_as_inputs ? 1 : topk;
+  args.y = y.data();
+  args.y_stride = rows;
+  args.tokens = slots;
+  args.bias = bias.data();
+  args.bias_factor = factor.data();
+  args.groups = &groups;
+  version(args, nullptr);
+  return download(y);
+}
+
+TEST_F(LinearKernel, ManyTokensOfExpertsGetTheBitsOfTheSimpleKernel) {
+  for (const int tokens : {1, 40, 130}) {
+    for (const bool slots_as_inputs : {false, true}) {
+      const Floats simple = through_experts(linear, tokens, 3, slots_as_inputs);
+      EXPECT_EQ(std::count_if(simple.begin(), simple.end(), [](float v) { return v != v; }), 0);
+      EXPECT_TRUE(same_bits(through_experts(linear_many, tokens, 3, slots_as_inputs), simple)) << tokens << " tokens";
+    }
+  }
 }
 
 TEST_F(LinearKernel, ARowOfTensorCoresDoesNotDependOnItsPlaceInATile) {

@@ -164,32 +164,46 @@ __global__ void choose_kernel(ChooseOnDevice a) {
   set_weights(a, scores, experts, a.args.factors + int64_t{token} * a.topk);
 }
 
-// One block; thread e owns the experts e, e + kThreads ...: counts, then places in ascending order.
+// One block, one warp an expert: counts, then places in ascending order.
 __global__ void group_kernel(GroupArgs a, Groups groups) {
   extern __shared__ int32_t counts[];  // (experts)
-  for (int e = static_cast<int>(threadIdx.x); e < a.experts; e += kThreads) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  for (int e = warp; e < a.experts; e += kThreads / 32) {
     int count = 0;
-    for (int s = 0; s < a.slots; ++s) count += a.chosen[s] == e;
-    counts[e] = count;
+    for (int s = lane; s < a.slots; s += 32) count += a.chosen[s] == e;
+    count = static_cast<int>(__reduce_add_sync(kWholeWarp, static_cast<unsigned>(count)));
+    if (lane == 0) counts[e] = count;
   }
   __syncthreads();
-  for (int e = static_cast<int>(threadIdx.x); e < a.experts; e += kThreads) {
+  for (int e = warp; e < a.experts; e += kThreads / 32) {
     int first = 0;
     int tile = 0;
-    for (int other = 0; other < e; ++other) {
+    for (int other = lane; other < e; other += 32) {
       first += counts[other];
       tile += (counts[other] + kTileTokens - 1) / kTileTokens;
     }
+    first = static_cast<int>(__reduce_add_sync(kWholeWarp, static_cast<unsigned>(first)));
+    tile = static_cast<int>(__reduce_add_sync(kWholeWarp, static_cast<unsigned>(tile)));
     auto* order = const_cast<int32_t*>(groups.order) + first;
-    for (int s = 0; s < a.slots; ++s) {
-      if (a.chosen[s] == e) *order++ = s;
+    for (int begin = 0; begin < a.slots; begin += 32) {
+      const int s = begin + lane;
+      const bool mine = s < a.slots && a.chosen[s] == e;
+      const unsigned all = __ballot_sync(kWholeWarp, mine);
+      if (mine) order[__popc(all & ((1u << lane) - 1u))] = s;
+      order += __popc(all);
     }
-    for (int begin = 0; begin < counts[e]; begin += kTileTokens, ++tile) {
-      const_cast<int32_t*>(groups.tile_expert)[tile] = e;
-      const_cast<int32_t*>(groups.tile_begin)[tile] = first + begin;
-      const_cast<int32_t*>(groups.tile_count)[tile] = min(kTileTokens, counts[e] - begin);
+    const int tiles = (counts[e] + kTileTokens - 1) / kTileTokens;
+    for (int i = lane; i < tiles; i += 32) {
+      const_cast<int32_t*>(groups.tile_expert)[tile + i] = e;
+      const_cast<int32_t*>(groups.tile_begin)[tile + i] = first + i * kTileTokens;
+      const_cast<int32_t*>(groups.tile_count)[tile + i] = min(kTileTokens, counts[e] - i * kTileTokens);
     }
-    if (e == a.experts - 1) *const_cast<int32_t*>(groups.tiles) = tile;
+    if (lane != 0) continue;
+    const_cast<int32_t*>(groups.begin)[e] = first;
+    if (e < a.experts - 1) continue;
+    const_cast<int32_t*>(groups.begin)[e + 1] = first + counts[e];
+    *const_cast<int32_t*>(groups.tiles) = tile + tiles;
   }
 }
 
@@ -221,6 +235,8 @@ Groups group_slots(const GroupArgs& args, cudaStream_t stream) {
   groups.tile_begin = groups.tile_expert + groups.most_tiles;
   groups.tile_count = groups.tile_begin + groups.most_tiles;
   groups.tiles = groups.tile_count + groups.most_tiles;
+  groups.begin = groups.tiles + 1;
+  groups.experts = args.experts;
   group_kernel<<<1, kThreads, static_cast<size_t>(args.experts) * sizeof(int32_t), stream>>>(args, groups);
   check_launch("group_slots");
   return groups;

@@ -21,8 +21,8 @@ void choose_experts(const ChooseArgs& args, cudaStream_t stream);
 // Tiles that `slots` slots over `experts` experts may need.
 constexpr int most_tiles(int slots, int experts) { return slots / kTileTokens + (slots < experts ? slots : experts); }
 
-// Int32s that group_slots writes: order (slots), three a tile, the number of tiles.
-constexpr int group_ints(int slots, int experts) { return slots + 3 * most_tiles(slots, experts) + 1; }
+// Int32s that group_slots writes: order (slots), three a tile, the number of tiles, where the experts begin.
+constexpr int group_ints(int slots, int experts) { return slots + 3 * most_tiles(slots, experts) + 1 + experts + 1; }
 
 // Sorts the slots by expert, in `storage` of group_ints(), and returns where everything is.
 struct GroupArgs {

@@ -70,7 +70,9 @@ struct Groups {
   const int32_t* tile_begin = nullptr;   // (most_tiles) first index within order
   const int32_t* tile_count = nullptr;   // (most_tiles) 1 .. kTileTokens
   const int32_t* tiles = nullptr;        // (1) how many there are
+  const int32_t* begin = nullptr;        // (experts + 1) where an expert's slots begin within order
   int most_tiles = 0;                    // upper bound, known to the host
+  int experts = 0;
 };
 
 }  // namespace assay::cuda
