@@ -20,6 +20,8 @@ namespace {
 using backend::Cache;
 using model::ModelConfig;
 
+constexpr int64_t kSlice = 1024;
+
 struct CudaCache : Cache {
   DeviceBuffer<std::byte> keys;
   DeviceBuffer<std::byte> values;
@@ -27,7 +29,7 @@ struct CudaCache : Cache {
 
 class CudaModel : public backend::Model {
  public:
-  CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes)
+  CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes, size_t slice)
       : config_(config),
         device_(std::move(device)),
         weights_(std::move(weights)),
@@ -37,7 +39,7 @@ class CudaModel : public backend::Model {
         bf16_(config.arithmetic == model::Arithmetic::kBf16),
         rotary_(config_),
         outputs_(config_, weights_),
-        w_(config_) {}
+        w_(config_, slice) {}
 
   const ModelConfig& config() const override { return config_; }
   uint64_t weight_bytes() const override { return weights_.region.size(); }
@@ -70,7 +72,7 @@ class CudaModel : public backend::Model {
         float* margins = routing_margins != nullptr ? routing_margins[r] : nullptr;
         for (uint32_t i = 0; i < runs[r].count; ++i) {
           w_.tokens.push_back({&runs[r], i, margins != nullptr ? margins + i * moe_layers_ : nullptr});
-          if (w_.tokens.size() == kSlice) slice(static_cast<CudaCache&>(cache));
+          if (w_.tokens.size() == w_.slice) slice(static_cast<CudaCache&>(cache));
         }
       }
       if (!w_.tokens.empty()) slice(static_cast<CudaCache&>(cache));
@@ -126,7 +128,13 @@ class CudaModel : public backend::Model {
     int32_t table = 0;
     const assay_run* previous = nullptr;
     std::vector<const assay_run*> tables;  // of the slice's runs, in order
-    for (const Token& token : w_.tokens) {
+    w_.bundles.clear();
+    for (size_t t = 0; t < count; ++t) {
+      const Token& token = w_.tokens[t];
+      if (token.run != previous || w_.bundles.back() == kBundle) {
+        w_.bundles.insert(w_.bundles.end(), {static_cast<int32_t>(t), 0});
+      }
+      ++w_.bundles.back();
       if (token.run != previous) {
         if (previous != nullptr) table += blocks_of(*previous, block_size);
         previous = token.run;
@@ -134,6 +142,7 @@ class CudaModel : public backend::Model {
       }
       w_.ints.push(table);
     }
+    for (const int32_t value : w_.bundles) w_.ints.push(value);
     for (const assay_run* run : tables) {
       for (int32_t b = 0; b < blocks_of(*run, block_size); ++b) w_.ints.push(run->blocks[b]);
     }
@@ -141,7 +150,9 @@ class CudaModel : public backend::Model {
     w_.ids = w_.ints.at(0);
     w_.places.position = w_.ints.at(count);
     w_.places.table = w_.ints.at(2 * count);
-    w_.places.blocks = w_.ints.at(3 * count);
+    w_.places.bundles = w_.ints.at(3 * count);
+    w_.places.bundle_count = static_cast<int>(w_.bundles.size() / 2);
+    w_.places.blocks = w_.ints.at(3 * count + w_.bundles.size());
     rotary_.cover(static_cast<size_t>(w_.places.longest), stream_);
   }
 
@@ -183,16 +194,39 @@ class CudaModel : public backend::Model {
     prepare.half = static_cast<int>(rotary_.half());
     prepare.interleaved = config_.rotary_interleaved;
     prepare_heads(prepare, stream_.get());
-    w_.splits.reserve(split_floats(w_.places.count, heads, config_.kv_channels, w_.places.longest));
-    AttendArgs attend{.queries = w_.queries.data(), .cache = view, .tokens = w_.places};
+    AttendArgs attend{.queries = w_.queries.data(), .cache = view};
     attend.layer = index;
     attend.per_group = per_group;
     attend.scale = 1.0f / std::sqrt(static_cast<float>(config_.kv_channels));
-    attend.splits = w_.splits.data();
     attend.y = w_.attended.of(heads * config_.kv_channels);
-    operators_.attend(attend, stream_.get());
+    attend_bundles(attend);
     linear(layer.proj, attend.y, w_.projected.data());
     add(w_.projected.data(), w_.x.data(), int64_t{w_.places.count} * config_.hidden_size, stream_.get());
+  }
+
+  // As many bundles at a time as the scratch for their splits may hold.
+  void attend_bundles(AttendArgs attend) {
+    constexpr size_t kMostFloats = size_t{64} << 20;
+    const size_t each = split_floats(1, config_.num_attention_heads, config_.kv_channels, w_.places.longest);
+    const auto most = static_cast<int32_t>(std::max<size_t>(kBundle, kMostFloats / each));
+    const size_t bundles = w_.bundles.size() / 2;
+    for (size_t first = 0; first < bundles;) {
+      size_t end = first;
+      const int32_t begin = w_.bundles[2 * first];
+      int32_t behind = begin;
+      for (; end < bundles && w_.bundles[2 * end] + w_.bundles[2 * end + 1] - begin <= most; ++end) {
+        behind = w_.bundles[2 * end] + w_.bundles[2 * end + 1];
+      }
+      attend.first = begin;
+      attend.tokens = w_.places;
+      attend.tokens.count = behind;
+      attend.tokens.bundles = w_.places.bundles + 2 * first;
+      attend.tokens.bundle_count = static_cast<int>(end - first);
+      w_.splits.reserve(each * static_cast<size_t>(behind - begin));
+      attend.splits = w_.splits.data();
+      operators_.attend(attend, stream_.get());
+      first = end;
+    }
   }
 
   void write_routing() {
@@ -207,9 +241,9 @@ class CudaModel : public backend::Model {
     for (size_t t = 0; t < w_.tokens.size(); ++t) {
       const Token& token = w_.tokens[t];
       for (size_t m = 0; m < moe_layers_; ++m) {
-        if (token.margins != nullptr) token.margins[m] = margins[m * kSlice + t];
+        if (token.margins != nullptr) token.margins[m] = margins[m * w_.slice + t];
         if (token.run->output.routing == nullptr) continue;
-        std::copy_n(&experts[(m * kSlice + t) * topk], topk,
+        std::copy_n(&experts[(m * w_.slice + t) * topk], topk,
                     token.run->output.routing + (token.index * moe_layers_ + m) * topk);
       }
     }
@@ -230,7 +264,7 @@ class CudaModel : public backend::Model {
 };
 
 Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const ModelConfig& config,
-                                                const std::string& checkpoint, int threads) {
+                                                const std::string& checkpoint, int threads, size_t slice) {
   use_device(device);
   Result<std::unique_ptr<model::Checkpoint>> opened = model::Checkpoint::open(checkpoint);
   if (!opened) return opened.status();
@@ -238,14 +272,15 @@ Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const Mode
   if (!weights) return weights.status();
   auto notes = backend::unused_note((*opened)->contents().path, weights->unused);
   return std::unique_ptr<backend::Model>(
-      std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes)));
+      std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes), slice));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<backend::Model>> open_cuda(const ModelConfig& config, std::string_view checkpoint,
                                                   std::string_view options) {
-  constexpr std::string_view kKnown[] = {"load_threads"};
+  constexpr std::string_view kKnown[] = {"load_threads", "slice"};
+  constexpr int64_t kMostSlice = 4096;
   constexpr int64_t kMostThreads = 16;
   Result<backend::Options> parsed = backend::Options::parse(options, kKnown);
   if (!parsed) return parsed.status();
@@ -256,9 +291,16 @@ Result<std::unique_ptr<backend::Model>> open_cuda(const ModelConfig& config, std
                    ", expected 1 .. 16, or 0 for one a core");
   }
   if (*threads == 0) threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  Result<int64_t> slice = parsed->number("slice", kSlice);
+  if (!slice) return slice.status();
+  if (*slice < 1 || *slice > kMostSlice) {
+    return invalid("backend option 'slice': " + std::to_string(*slice) + ", expected 1 .. 4096 tokens");
+  }
   Result<Device> device = find_device();
   if (!device) return device.status();
-  return on_device([&] { return open_on(*device, config, std::string(checkpoint), static_cast<int>(*threads)); });
+  return on_device([&] {
+    return open_on(*device, config, std::string(checkpoint), static_cast<int>(*threads), static_cast<size_t>(*slice));
+  });
 }
 
 }  // namespace assay::cuda

@@ -9,8 +9,9 @@
 
 namespace assay::cuda {
 
-// Options: "load_threads" (integer, 0: one a core, at most 16). kInfra when no device can be used (find_device),
-// kExhausted when the weights do not fit.
+// Options, all integers: "load_threads" (0: one a core, at most 16), "slice" (tokens of one pass through the layers, 1
+// .. 4096, 1024 by default; changes time and memory, no bit of a result). kInfra when no device can be used
+// (find_device), kExhausted when the weights do not fit.
 Result<std::unique_ptr<backend::Model>> open_cuda(const model::ModelConfig& config, std::string_view checkpoint,
                                                   std::string_view options);
 

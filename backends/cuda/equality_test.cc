@@ -31,8 +31,8 @@ class CudaEquality : public OnDevice {
 };
 
 // Fails the test and returns null when the model does not open.
-std::unique_ptr<backend::Model> open(const VectorCase& vector_case) {
-  auto model = open_cuda(vector_case.config, vector_case.checkpoint, "{}");
+std::unique_ptr<backend::Model> open(const VectorCase& vector_case, const char* options = "{}") {
+  auto model = open_cuda(vector_case.config, vector_case.checkpoint, options);
   EXPECT_TRUE(model.ok()) << vector_case.name << ": " << model.status().message();
   return model.ok() ? *std::move(model) : nullptr;
 }
@@ -110,6 +110,24 @@ TEST_F(CudaEquality, BatchChunkingAndBlockSizeDoNotChangeABit) {
         EXPECT_TRUE(seen == expected) << one.name << ", arithmetic " << static_cast<int>(arithmetic) << ", chunk "
                                       << schedule.chunk << ", together " << schedule.together << ", blocks of "
                                       << schedule.block_size << ": " << difference(seen, expected);
+      }
+    }
+  }
+}
+
+TEST_F(CudaEquality, TheSizeOfASliceDoesNotChangeABit) {
+  for (VectorCase one : cases_) {
+    for (const auto arithmetic : kArithmetics) {
+      one.config.arithmetic = arithmetic;
+      const auto whole = open(one);
+      ASSERT_NE(whole, nullptr);
+      const Transcript expected = Session(*whole, one, {}).run();
+      for (const char* options : {R"({"slice":7})", R"({"slice":100})"}) {
+        const auto model = open(one, options);
+        ASSERT_NE(model, nullptr);
+        const Transcript seen = Session(*model, one, {1024, true, 16}).run();
+        EXPECT_TRUE(seen == expected) << one.name << ", arithmetic " << static_cast<int>(arithmetic) << ", " << options
+                                      << ": " << difference(seen, expected);
       }
     }
   }

@@ -25,8 +25,8 @@ class FeedForward {
 
   void mixture(size_t moe_layer) {
     const model::MoeConfig& moe = config_.moe;
-    uint16_t* const chosen = w_.experts.data() + moe_layer * kSlice * static_cast<size_t>(moe.topk);
-    route(chosen, w_.margins.data() + moe_layer * kSlice);
+    uint16_t* const chosen = w_.experts.data() + moe_layer * w_.slice * static_cast<size_t>(moe.topk);
+    route(chosen, w_.margins.data() + moe_layer * w_.slice);
     const Groups groups = group_slots(
         {.chosen = chosen, .slots = tokens_ * moe.topk, .experts = moe.experts, .storage = w_.groups.data()}, stream_);
     experts(groups);

@@ -6,9 +6,9 @@
 
 namespace assay::cuda {
 
-Workspace::Workspace(const model::ModelConfig& config) {
+Workspace::Workspace(const model::ModelConfig& config, size_t most_tokens) : slice(most_tokens) {
   const bool bf16 = config.arithmetic == model::Arithmetic::kBf16;
-  const size_t rows = kSlice;
+  const size_t rows = slice;
   const auto hidden = static_cast<size_t>(config.hidden_size);
   const int heads = config.num_attention_heads * config.kv_channels;
   x = DeviceBuffer<float>(rows * hidden);

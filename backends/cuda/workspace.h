@@ -14,8 +14,6 @@
 
 namespace assay::cuda {
 
-inline constexpr int kSlice = 256;  // tokens of one pass through the layers
-
 // A token of the slice.
 struct Token {
   const assay_run* run = nullptr;
@@ -59,29 +57,33 @@ class PassInts {
 };
 
 struct Workspace {
-  explicit Workspace(const model::ModelConfig& config);  // throws CudaError
+  // `slice`: most tokens of one pass through the layers. Throws CudaError.
+  Workspace(const model::ModelConfig& config, size_t slice);
+
+  size_t slice;
 
   std::vector<Token> tokens;  // of this slice
   PassInts ints;
   Tokens places;  // into ints
   const int32_t* ids = nullptr;
+  std::vector<int32_t> bundles;  // (bundles, 2): first token and count
 
-  DeviceBuffer<float> x;              // (kSlice, hidden) residual
-  InputRows normed;                   // (kSlice) of (hidden)
-  DeviceBuffer<float> qkv;            // (kSlice, (heads + 2 groups) * channels)
-  DeviceBuffer<float> queries;        // (kSlice, heads * channels)
-  InputRows attended;                 // (kSlice) of (heads * channels)
+  DeviceBuffer<float> x;              // (slice, hidden) residual
+  InputRows normed;                   // (slice) of (hidden)
+  DeviceBuffer<float> qkv;            // (slice, (heads + 2 groups) * channels)
+  DeviceBuffer<float> queries;        // (slice, heads * channels)
+  InputRows attended;                 // (slice) of (heads * channels)
   DeviceBuffer<float> splits;         // of attention; grows
-  DeviceBuffer<float> projected;      // (kSlice, hidden) result of a layer's second matrix
+  DeviceBuffer<float> projected;      // (slice, hidden) result of a layer's second matrix
   DeviceBuffer<float> fc1;            // (slots, widest fc1)
   InputRows inner;                    // (slots) of (widest fc2's columns)
-  DeviceBuffer<float> router_logits;  // (kSlice, experts)
-  DeviceBuffer<uint16_t> experts;     // (moe layers, kSlice, topk)
-  DeviceBuffer<float> margins;        // (moe layers, kSlice)
-  DeviceBuffer<float> factors;        // (kSlice, topk)
+  DeviceBuffer<float> router_logits;  // (slice, experts)
+  DeviceBuffer<uint16_t> experts;     // (moe layers, slice, topk)
+  DeviceBuffer<float> margins;        // (moe layers, slice)
+  DeviceBuffer<float> factors;        // (slice, topk)
   DeviceBuffer<int32_t> groups;       // group_ints()
   DeviceBuffer<float> expert_out;     // (slots, hidden)
-  DeviceBuffer<float> gates;          // (kSlice) of the shared expert
+  DeviceBuffer<float> gates;          // (slice) of the shared expert
 };
 
 }  // namespace assay::cuda

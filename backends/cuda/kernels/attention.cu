@@ -1,21 +1,12 @@
 #include "backends/cuda/kernels/attention.h"
-#include "backends/cuda/kernels/device_math.cuh"
+#include "backends/cuda/kernels/attention_math.cuh"
 #include "backends/cuda/runtime/error.h"
-#include "backends/reference/arithmetic/attend.h"
 
 namespace assay::cuda {
 namespace {
 
 constexpr int kThreads = 128;
 constexpr int kHalfWarps = kThreads / kLanes;
-constexpr int kSplit = static_cast<int>(arithmetic::kSplit);
-
-__device__ int64_t cache_offset(const CacheView& c, const Tokens& tokens, int layer, int token, int group,
-                                int position) {
-  const int block = tokens.blocks[tokens.table[token] + position / c.block_size];
-  const int64_t head = (int64_t{layer} * c.block_count + block) * c.groups + group;
-  return (head * c.block_size + position % c.block_size) * c.channels;
-}
 
 // One warp a head: group * (per_group + 2) + (query 0 .. per_group-1, key, value).
 template <class Stored>
@@ -74,19 +65,14 @@ __global__ void heads_kernel(HeadsArgs a) {
   }
 }
 
-__device__ float* split_result(const AttendArgs& a, int heads, int splits, int token, int head, int split) {
-  return a.splits + ((int64_t{token} * heads + head) * splits + split) * (a.cache.channels + 2);
-}
-
 // One block a split of a head of a token.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads) split_kernel(AttendArgs a) {
   extern __shared__ float query[];  // (channels)
   __shared__ float e[kSplit];
-  __shared__ float shared_top;
   const int split = static_cast<int>(blockIdx.x);
   const int head = static_cast<int>(blockIdx.y);
-  const int token = static_cast<int>(blockIdx.z);
+  const int token = a.first + static_cast<int>(blockIdx.z);
   const int heads = static_cast<int>(gridDim.y);
   const int begin = split * kSplit;
   const int length = min(kSplit, a.tokens.position[token] + 1 - begin);
@@ -97,6 +83,7 @@ __global__ void __launch_bounds__(kThreads) split_kernel(AttendArgs a) {
   const int group = head / a.per_group;
   const auto* keys = static_cast<const Stored*>(a.cache.keys);
   const auto* values = static_cast<const Stored*>(a.cache.values);
+  float* result = split_result(a, heads, static_cast<int>(gridDim.x), token, head, split);
   const float* own = a.queries + (int64_t{token} * heads + head) * channels;
   for (int i = thread; i < channels; i += kThreads) query[i] = own[i];
   __syncthreads();
@@ -108,26 +95,15 @@ __global__ void __launch_bounds__(kThreads) split_kernel(AttendArgs a) {
     if (lane == 0 && j < length) e[j] = score;
   }
   __syncthreads();
-  if (thread < 32) {  // the largest; a NaN counts where it is the first
-    float top = e[0];
-    for (int j = thread; j < length; j += 32) top = fmaxf(e[j], top);
-    for (int width = 16; width > 0; width /= 2) {
-      top = fmaxf(top, __shfl_xor_sync(kWholeWarp, top, width));
-    }
-    if (thread == 0) shared_top = e[0] == e[0] ? top : e[0];
-  }
-  __syncthreads();
-  const float top = shared_top;
-  for (int j = thread; j < length; j += kThreads) e[j] = exponential(e[j] - top);
-  __syncthreads();
-  float* result = split_result(a, heads, static_cast<int>(gridDim.x), token, head, split);
   if (thread < 32) {
-    const float total = half_warp_dot(length, [&](int j, float acc) { return __fmaf_rn(1.0f, e[j], acc); });
+    float top;
+    const float total = split_softmax(e, length, top);
     if (thread == 0) {
       result[channels] = top;
       result[channels + 1] = total;
     }
   }
+  __syncthreads();
   for (int d = thread; d < channels; d += kThreads) {
     float weighted = 0;
     for (int j = 0; j < length; ++j) {
@@ -141,7 +117,7 @@ __global__ void __launch_bounds__(kThreads) split_kernel(AttendArgs a) {
 template <class Stored>
 __global__ void combine_kernel(AttendArgs a, int splits) {
   const int head = static_cast<int>(blockIdx.x);
-  const int token = static_cast<int>(blockIdx.y);
+  const int token = a.first + static_cast<int>(blockIdx.y);
   const int heads = static_cast<int>(gridDim.x);
   const int channels = a.cache.channels;
   const int used = a.tokens.position[token] / kSplit + 1;
@@ -166,8 +142,6 @@ __global__ void combine_kernel(AttendArgs a, int splits) {
   if (a.y.bf16 && head == 0 && behind < round_up(width, kTile)) store(y + behind, 0.0f);
 }
 
-int splits_for(int longest) { return (longest + kSplit - 1) / kSplit; }
-
 }  // namespace
 
 size_t split_floats(int tokens, int heads, int channels, int longest) {
@@ -188,11 +162,23 @@ void prepare_heads(const HeadsArgs& args, cudaStream_t stream) {
   check_launch("prepare_heads");
 }
 
-void attend(const AttendArgs& args, cudaStream_t stream) {
-  if (args.tokens.count == 0) return;
+void combine_splits(const AttendArgs& args, cudaStream_t stream) {
   const auto heads = static_cast<unsigned>(args.cache.groups * args.per_group);
+  const dim3 tokens(heads, static_cast<unsigned>(args.tokens.count - args.first));
   const int splits = splits_for(args.tokens.longest);
-  const dim3 grid(static_cast<unsigned>(splits), heads, static_cast<unsigned>(args.tokens.count));
+  if (args.y.bf16) {
+    combine_kernel<Bfloat16><<<tokens, kThreads, 0, stream>>>(args, splits);
+  } else {
+    combine_kernel<float><<<tokens, kThreads, 0, stream>>>(args, splits);
+  }
+  check_launch("combine_splits");
+}
+
+void attend(const AttendArgs& args, cudaStream_t stream) {
+  if (args.tokens.count == args.first) return;
+  const auto heads = static_cast<unsigned>(args.cache.groups * args.per_group);
+  const dim3 grid(static_cast<unsigned>(splits_for(args.tokens.longest)), heads,
+                  static_cast<unsigned>(args.tokens.count - args.first));
   const size_t shared = static_cast<size_t>(args.cache.channels) * sizeof(float);
   if (args.cache.bf16) {
     split_kernel<Bfloat16><<<grid, kThreads, shared, stream>>>(args);
@@ -200,13 +186,7 @@ void attend(const AttendArgs& args, cudaStream_t stream) {
     split_kernel<float><<<grid, kThreads, shared, stream>>>(args);
   }
   check_launch("attend");
-  const dim3 tokens(heads, static_cast<unsigned>(args.tokens.count));
-  if (args.y.bf16) {
-    combine_kernel<Bfloat16><<<tokens, kThreads, 0, stream>>>(args, splits);
-  } else {
-    combine_kernel<float><<<tokens, kThreads, 0, stream>>>(args, splits);
-  }
-  check_launch("combine");
+  combine_splits(args, stream);
 }
 
 }  // namespace assay::cuda

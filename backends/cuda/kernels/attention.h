@@ -24,7 +24,11 @@ struct Tokens {
   const int32_t* table = nullptr;     // (count) where the sequence's block table begins in `blocks`
   const int32_t* blocks = nullptr;    // block tables, one after the other
   int longest = 0;                    // 1 + largest position
+  const int32_t* bundles = nullptr;   // (bundle_count, 2): first token and count of neighbouring tokens of one sequence
+  int bundle_count = 0;
 };
+
+inline constexpr int kBundle = 32;  // most tokens of a bundle
 
 struct HeadNorm {
   const float* gamma = nullptr;  // (channels); null: no norm
@@ -53,6 +57,7 @@ void prepare_heads(const HeadsArgs& args, cudaStream_t stream);
 // y[t] = attention of all heads over positions 0 .. position, in splits of 256. flops: 4 * heads * channels * positions
 // a token.
 struct AttendArgs {
+  int first = 0;                   // tokens [first, tokens.count); the bundles are theirs
   const float* queries = nullptr;  // (tokens, heads, channels)
   CacheView cache = {};
   Tokens tokens = {};
@@ -63,6 +68,9 @@ struct AttendArgs {
   Inputs y = {};            // (tokens) of (heads * channels)
 };
 void attend(const AttendArgs& args, cudaStream_t stream);
+
+// The second half of attend(): puts the results in `splits` together.
+void combine_splits(const AttendArgs& args, cudaStream_t stream);
 
 // Floats of scratch for `tokens` tokens: (tokens, heads, splits, channels + 2): weighted values, maximum, total.
 size_t split_floats(int tokens, int heads, int channels, int longest);

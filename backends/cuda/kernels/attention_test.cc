@@ -1,10 +1,10 @@
 // Heads and attention on the device against the reference's operators, bit for bit.
-#include "backends/cuda/kernels/attention.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "backends/cuda/kernels/attend_many.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/testing/on_device.h"
 #include "backends/reference/arithmetic/formats.h"
@@ -126,6 +126,51 @@ TEST_F(AttentionKernel, EveryQueryGetsTheBitsOfTheReference) {
       ASSERT_EQ(stride, width);  // no padding to take out
     }
     EXPECT_TRUE(same_bits(seen, expected)) << s.channels << " channels, " << s.length << " positions";
+  }
+}
+
+TEST_F(AttentionKernel, ManyQueriesGetTheBitsOfTheSimpleKernel) {
+  for (const int channels : {64, 128}) {
+    for (const int length : {1, 31, 33, 256, 300, 700}) {
+      const Shape s{channels, 2, 2, 16, length, true};
+      const Sequence sequence(s);
+      const int heads = 4;
+      const int width = heads * channels;
+      const auto keys = upload(narrow(some_floats(sequence.size(), 1)));
+      const auto values = upload(narrow(some_floats(sequence.size(), 2)));
+      std::vector<int32_t> positions;  // the last 40 of them, two left out at the start
+      for (int p = std::max(0, length - 40); p < length; ++p) positions.push_back(p);
+      const int tokens = static_cast<int>(positions.size());
+      const int first = tokens > 2 ? 2 : 0;
+      std::vector<int32_t> bundles;
+      for (int t = first; t < tokens; t += kBundle) {
+        bundles.insert(bundles.end(), {t, std::min(kBundle, tokens - t)});
+      }
+      const auto device_bundles = upload(bundles);
+      const auto queries = upload(some_floats(static_cast<size_t>(tokens * width), 3));
+      DeviceBuffer<int32_t> storage;
+      AttendArgs args{.first = first, .queries = queries.data()};
+      args.cache = sequence.view(keys.data(), values.data());
+      args.tokens = sequence.tokens(positions, storage);
+      args.tokens.bundles = device_bundles.data();
+      args.tokens.bundle_count = static_cast<int>(bundles.size() / 2);
+      args.layer = 1;
+      args.per_group = 2;
+      args.scale = 0.125f;
+      ASSERT_TRUE(can_attend_many(args));
+      DeviceBuffer<float> splits(split_floats(tokens, heads, channels, length));
+      args.splits = splits.data();
+      std::vector<std::vector<uint16_t>> results;
+      for (const auto version : {attend, attend_many}) {
+        const auto y = upload(std::vector<uint16_t>(static_cast<size_t>(tokens * width), 0x7fc0u));
+        args.y = {y.data(), width, true};
+        version(args, nullptr);
+        results.push_back(download(y));
+        results.back().erase(results.back().begin(), results.back().begin() + first * width);
+      }
+      EXPECT_TRUE(same_bits(results[1], results[0])) << channels << " channels, " << length << " positions";
+      EXPECT_EQ(std::count(results[0].begin(), results[0].end(), 0x7fc0u), 0);
+    }
   }
 }
 

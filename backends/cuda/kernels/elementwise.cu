@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/runtime/error.h"
@@ -77,17 +79,18 @@ __device__ float activated(Activation activation, float v, const float* up) {
 
 template <class Stored>
 __global__ void activate_kernel(ActivateArgs a) {
-  const int token = static_cast<int>(blockIdx.y);
   const int i = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
   const int padded = a.y.bf16 ? round_up(a.width, kTile) : a.width;
   if (i >= padded) return;
-  float v = 0;
-  if (i < a.width) {
-    const float* row = a.fc1 + int64_t{token} * a.width * (a.activation == Activation::kSwiglu ? 2 : 1);
-    v = activated(a.activation, row[i], row + a.width + i);
-    if (a.factor != nullptr) v = v * a.factor[token];
+  for (int token = static_cast<int>(blockIdx.y); token < a.tokens; token += static_cast<int>(gridDim.y)) {
+    float v = 0;
+    if (i < a.width) {
+      const float* row = a.fc1 + int64_t{token} * a.width * (a.activation == Activation::kSwiglu ? 2 : 1);
+      v = activated(a.activation, row[i], row + a.width + i);
+      if (a.factor != nullptr) v = v * a.factor[token];
+    }
+    store(static_cast<Stored*>(a.y.data) + int64_t{token} * a.y.stride + i, v);
   }
-  store(static_cast<Stored*>(a.y.data) + int64_t{token} * a.y.stride + i, v);
 }
 
 __global__ void add_kernel(const float* y, float* x, int64_t count) {
@@ -134,7 +137,8 @@ void normalise(const NormArgs& args, cudaStream_t stream) {
 
 void activate(const ActivateArgs& args, cudaStream_t stream) {
   if (args.tokens == 0) return;
-  const dim3 grid(blocks_for(round_up(args.width, kTile)), static_cast<unsigned>(args.tokens));
+  constexpr int kMostRows = 65535;  // of a grid
+  const dim3 grid(blocks_for(round_up(args.width, kTile)), static_cast<unsigned>(std::min(args.tokens, kMostRows)));
   if (args.y.bf16) {
     activate_kernel<Bfloat16><<<grid, kThreads, 0, stream>>>(args);
   } else {
