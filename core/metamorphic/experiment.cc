@@ -80,6 +80,24 @@ void settle_options(const Setting& setting, Way* way) {
   }
 }
 
+void add_drawn(const Setting& setting, const Trial& trial, Experiment* made) {
+  if (!setting.greedy || (setting.laboratory.capabilities("").value_or(0) & ASSAY_CAP_SEED) == 0) return;
+  Trial drawn = trial;
+  const auto draw = [](Way* way) {
+    way->drawn = true;
+    way->name += ", tokens drawn";
+  };
+  draw(&drawn.reference);
+  for (Changed& changed : drawn.changed) draw(&changed.way);
+  made->trials.push_back(std::move(drawn));
+}
+
+std::vector<std::string> ids_of(const std::vector<Ask>& asks) {
+  std::vector<std::string> ids;
+  for (const Ask& ask : asks) ids.push_back(ask.id);
+  return ids;
+}
+
 std::string missing_options(const Setting& setting, const std::vector<std::string>& members) {
   std::vector<std::string> missing;
   for (const std::string& member : members) {

@@ -1,4 +1,4 @@
-// A relation as ways to run: one reference and what is changed against it.
+// A relation as ways to run: references and what is changed against them.
 #pragma once
 
 #include <functional>
@@ -30,12 +30,17 @@ struct Changed {
   std::function<Sides(const WayResult& reference, const WayResult& changed)> assemble = {};
 };
 
-struct Experiment {
-  std::string missing = {};  // why it cannot be done with this engine, one line; empty: it can
+// One reference and what is judged against it.
+struct Trial {
   Way reference;
   Check untouched =
       {};  // that the mechanism did not happen in the reference, given as both arguments; empty: no matter
   std::vector<Changed> changed = {};
+};
+
+struct Experiment {
+  std::string missing = {};  // why it cannot be done with this engine, one line; empty: it can
+  std::vector<Trial> trials = {};
   bool tokens = true;  // generated tokens are judged; false: they are the question, not the answer
   bool texts = true;   // generated texts are judged; false: those of parts do not add up to that of the whole
 };
@@ -45,7 +50,8 @@ struct Setting {
   const Workload& workload;
   const Parameters& parameters;
   const Laboratory& laboratory;
-  std::string engine;  // of the case, by name
+  std::string engine;   // of the case, by name
+  bool greedy = false;  // the case's tokens are the likeliest: those that are drawn need a trial of their own
 };
 Experiment make_experiment(Relation relation, const Setting& setting);
 
@@ -73,6 +79,12 @@ Ask over_a_block(const Workload& workload, size_t index);
 // Options that keep everything else from happening: all requests of a call at once and in one step, their prompts in
 // one piece, no prefix cache, room for all. Those alone that the way's engine has; what the way sets itself stays.
 void settle_options(const Setting& setting, Way* way);
+
+// The trial once more with tokens that are drawn, where the case is greedy and the engine can draw with a seed: how a
+// random number is keyed shows in these alone.
+void add_drawn(const Setting& setting, const Trial& trial, Experiment* made);
+
+std::vector<std::string> ids_of(const std::vector<Ask>& asks);
 
 // "options of engine x lack chunked_prefill, max_chunk"; empty: it has them.
 std::string missing_options(const Setting& setting, const std::vector<std::string>& members);

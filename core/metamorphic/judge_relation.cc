@@ -36,35 +36,38 @@ class Judge {
     const Setting setting{.workload = workload,
                           .parameters = input_.parameters,
                           .laboratory = *input_.laboratory,
-                          .engine = input_.engine};
+                          .engine = input_.engine,
+                          .greedy = input_.greedy};
     Experiment experiment = make_experiment(input_.relation, setting);
     if (!experiment.missing.empty()) return ended(Verdict::kNotComparable, experiment.missing);
-    settle_options(setting, &experiment.reference);
-    const Result<WayResult> reference = input_.laboratory->run(experiment.reference);
-    if (!reference) return ended(verdict_of_way(reference.status().code()), of(experiment.reference, reference));
-    note_batch(*reference);
-    if (std::optional<CaseVerdict> failed = verdict_of_failures(reference->failed)) {
-      return ended(failed->verdict, experiment.reference.name + ": " + failed->reason);
+    for (Trial& trial : experiment.trials) {
+      if (std::optional<RelationOutcome> stopped = run_trial(setting, experiment, &trial)) return *std::move(stopped);
     }
-    if (const Seen seen = seen_in_reference(experiment, *reference); !seen.fired) {
-      return ended(Verdict::kNotComparable, experiment.reference.name + ": " + seen.what);
-    }
-    for (Changed& changed : experiment.changed) pairs_.push_back(judge(setting, experiment, *reference, &changed));
     return outcome();
   }
 
  private:
-  static Seen seen_in_reference(const Experiment& experiment, const WayResult& reference) {
-    return experiment.untouched ? experiment.untouched(reference, reference) : Seen{true, ""};
+  // nullopt: its pairs are judged; else the reference could not be used, and nothing can be said.
+  std::optional<RelationOutcome> run_trial(const Setting& setting, const Experiment& experiment, Trial* trial) {
+    settle_options(setting, &trial->reference);
+    const Result<WayResult> reference = input_.laboratory->run(trial->reference);
+    const std::string& name = trial->reference.name;
+    if (!reference) {
+      return ended(verdict_of_way(reference.status().code()), name + ": " + reference.status().message());
+    }
+    note_batch(*reference);
+    if (std::optional<CaseVerdict> failed = verdict_of_failures(reference->failed)) {
+      return ended(failed->verdict, name + ": " + failed->reason);
+    }
+    const Seen seen = trial->untouched ? trial->untouched(*reference, *reference) : Seen{true, ""};
+    if (!seen.fired) return ended(Verdict::kNotComparable, name + ": " + seen.what);
+    for (Changed& changed : trial->changed) pairs_.push_back(judge(setting, experiment, *reference, &changed));
+    return std::nullopt;
   }
 
   // Tokens of the longest prompt: there is room for the new tokens, and for one that is asked for behind these.
   int64_t limit() const {
     return input_.max_positions > 0 ? std::max<int64_t>(1, input_.max_positions - input_.parameters.new_tokens) : 0;
-  }
-
-  static std::string of(const Way& way, const Result<WayResult>& result) {
-    return way.name + ": " + result.status().message();
   }
 
   RelationOutcome ended(Verdict verdict, const std::string& reason) const {

@@ -238,6 +238,38 @@ TEST(JudgeRelation, PromptsAreLongerThanTwoBlocksUnlessTheModelHasFewerPositions
   EXPECT_THAT(verdict.reason, HasSubstr("chunks of 255: a prompt in 1 chunk, expected at least 2"));
 }
 
+TEST(JudgeRelation, GreedyCasesAreAskedWithDrawnTokensTooWhereTheEngineCanDraw) {
+  FakeLaboratory laboratory;
+  RelationInput input = input_for(Relation::kShuffledOrder, laboratory);
+  const auto drawn = [&] {
+    laboratory.seen.clear();
+    EXPECT_EQ(judge_relation(input).verdict.verdict, Verdict::kIdentical);
+    return std::count_if(laboratory.seen.begin(), laboratory.seen.end(), [](const Way& way) { return way.drawn; });
+  };
+  input.greedy = true;
+  EXPECT_EQ(drawn(), 0) << "the engine has no seed";
+  laboratory.can |= ASSAY_CAP_SEED;
+  EXPECT_EQ(drawn(), 3) << "reference and two orders";
+  input.greedy = false;
+  EXPECT_EQ(drawn(), 0) << "the case draws itself";
+}
+
+TEST(JudgeRelation, EveryRequestFitsIntoTheModelsPositions) {
+  for (const RelationInfo& info : relation_table()) {
+    FakeLaboratory laboratory;
+    RelationInput input = input_for(info.relation, laboratory);
+    input.max_positions = 60;
+    judge_relation(input);
+    for (const Way& way : laboratory.seen) {
+      for (const Call& call : way.calls) {
+        for (const Ask& ask : call.asks) {
+          EXPECT_LE(ask.ids.size() + static_cast<size_t>(ask.new_tokens), 61u) << info.name << ", " << way.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(JudgeRelation, ParametersOutsideOfTheirRangeAreInvalid) {
   FakeLaboratory laboratory;
   RelationInput input = input_for(Relation::kSoloVsBatch, laboratory);

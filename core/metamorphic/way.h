@@ -37,6 +37,7 @@ struct Way {
   std::map<std::string, std::string> backend_options;  // over those of the run; not empty: the model is loaded anew
   bool resaved = false;                                // the model's weights are written anew and loaded from there
   std::vector<Call> calls;
+  bool drawn = false;  // tokens are drawn from the whole vocabulary with the case's seed, whatever the case says
   bool prompt_logprobs = true;  // false: outputs of generated tokens alone, as prefix caches need it; no routing
 };
 

@@ -23,16 +23,18 @@ Way asked(const Setting& setting, std::string name) {
 Experiment static_vs_buffered(const Setting& setting) {
   Experiment made;
   const std::string other = setting.engine == "static_legacy" ? "buffered" : "static_legacy";
-  made.reference = asked(setting, fmt::format("engine {}", setting.engine));
+  Trial trial;
+  trial.reference = asked(setting, fmt::format("engine {}", setting.engine));
   Way way = asked(setting, fmt::format("engine {}", other));
   way.engine = other;
   if (!setting.laboratory.capabilities(other)) made.missing = fmt::format("there is no engine {}", other);
-  for (Way* one : {&made.reference, &way}) {  // what the other engine does not know
+  for (Way* one : {&trial.reference, &way}) {  // what the other engine does not know
     one->engine_options["results"] = "\"static\"";
     one->engine_options["stop_words"] = "[]";
     one->engine_options["termination_id"] = "null";
   }
-  made.changed.push_back({.way = std::move(way), .mechanism = two_engines()});
+  trial.changed.push_back({.way = std::move(way), .mechanism = two_engines()});
+  made.trials.push_back(std::move(trial));
   return made;
 }
 
@@ -46,20 +48,24 @@ Experiment thread_count(const Setting& setting) {
     if (setting.laboratory.has_backend_option("parallel_from")) way.backend_options["parallel_from"] = "0";
     return way;
   };
-  made.reference = with(1);
+  Trial trial;
+  trial.reference = with(1);
   for (const int32_t threads : setting.parameters.threads) {
-    if (threads != 1) made.changed.push_back({.way = with(threads), .mechanism = device_says(threads)});
+    if (threads != 1) trial.changed.push_back({.way = with(threads), .mechanism = device_says(threads)});
   }
-  if (made.changed.empty() && made.missing.empty()) made.missing = "threads names no number but 1: nothing to compare";
+  if (trial.changed.empty() && made.missing.empty()) made.missing = "threads names no number but 1: nothing to compare";
+  made.trials.push_back(std::move(trial));
   return made;
 }
 
 Experiment save_load(const Setting& setting) {
   Experiment made;
-  made.reference = asked(setting, "the checkpoint of the case");
+  Trial trial;
+  trial.reference = asked(setting, "the checkpoint of the case");
   Way way = asked(setting, "the same weights written anew");
   way.resaved = true;
-  made.changed.push_back({.way = std::move(way), .mechanism = other_files()});
+  trial.changed.push_back({.way = std::move(way), .mechanism = other_files()});
+  made.trials.push_back(std::move(trial));
   return made;
 }
 

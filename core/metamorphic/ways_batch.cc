@@ -13,12 +13,6 @@ constexpr size_t kFew = 8;      // requests of a relation that has no sizes of i
 constexpr size_t kTargets = 3;  // requests whose neighbours change
 constexpr size_t kLonger = 16;  // tokens that one of the new neighbours has beyond all that were there
 
-std::vector<std::string> ids_of(const std::vector<Ask>& asks) {
-  std::vector<std::string> ids;
-  for (const Ask& ask : asks) ids.push_back(ask.id);
-  return ids;
-}
-
 // `count` requests, of which the first is long.
 std::vector<Ask> some_asks(const Workload& workload, size_t count) {
   std::vector<Ask> asks = workload.asks(count);
@@ -62,12 +56,13 @@ Check neighbours_differ(const std::vector<Ask>& some, const std::vector<Ask>& ot
 
 Experiment solo_vs_batch(const Setting& setting) {
   Experiment made;
+  Trial trial;
   made.missing = missing_options(setting, {"max_requests"});
   const int32_t most = *std::max_element(setting.parameters.batches.begin(), setting.parameters.batches.end());
   const std::vector<Ask> asks = some_asks(setting.workload, static_cast<size_t>(std::max(most, 2)));
-  made.reference.name = "one request at a time";
-  for (const Ask& ask : asks) made.reference.calls.push_back({.asks = {ask}, .reset_before = false});
-  made.untouched = batch_of(1, 1, ids_of(asks));
+  trial.reference.name = "one request at a time";
+  for (const Ask& ask : asks) trial.reference.calls.push_back({.asks = {ask}, .reset_before = false});
+  trial.untouched = batch_of(1, 1, ids_of(asks));
   for (const int32_t batch : setting.parameters.batches) {
     // Batches of one: all of them wait for each other.
     const size_t count = batch == 1 ? asks.size() : static_cast<size_t>(batch);
@@ -76,15 +71,17 @@ Experiment solo_vs_batch(const Setting& setting) {
     Way way = one_call(fmt::format("batches of {}", batch), std::move(some));
     way.engine_options["max_requests"] = std::to_string(batch);
     const auto number = static_cast<uint64_t>(batch);
-    made.changed.push_back({.way = std::move(way), .mechanism = batch_of(number, number, ids)});
+    trial.changed.push_back({.way = std::move(way), .mechanism = batch_of(number, number, ids)});
   }
+  made.trials.push_back(std::move(trial));
   return made;
 }
 
 Experiment shuffled_order(const Setting& setting) {
   Experiment made;
+  Trial trial;
   const std::vector<Ask> asks = some_asks(setting.workload, kFew);
-  made.reference = one_call("requests in their order", asks);
+  trial.reference = one_call("requests in their order", asks);
   std::vector<Ask> reversed(asks.rbegin(), asks.rend());
   std::vector<Ask> shuffled;  // 3, 0, 5, 2, 7, 4, 1, 6 of 8
   for (size_t i = 0; i < asks.size(); ++i) shuffled.push_back(asks[(i * 5 + 3) % asks.size()]);
@@ -92,19 +89,22 @@ Experiment shuffled_order(const Setting& setting) {
   if (setting.laboratory.has_engine_option("", "requests_per_step")) {
     Way way = one_call("reversed, one arriving a step", reversed);
     way.engine_options["requests_per_step"] = "1";
-    Check mechanism = both(another_came_first(made.reference, way), ended_at_unlike_steps(ids_of(asks)));
-    made.changed.push_back({.way = std::move(way), .mechanism = std::move(mechanism)});
+    Check mechanism = both(another_came_first(trial.reference, way), ended_at_unlike_steps(ids_of(asks)));
+    trial.changed.push_back({.way = std::move(way), .mechanism = std::move(mechanism)});
   }
   for (auto& [name, order] : {std::pair("reversed", reversed), std::pair("shuffled", shuffled)}) {
     Way way = one_call(name, order);
-    Check mechanism = another_came_first(made.reference, way);
-    made.changed.push_back({.way = std::move(way), .mechanism = std::move(mechanism)});
+    Check mechanism = another_came_first(trial.reference, way);
+    trial.changed.push_back({.way = std::move(way), .mechanism = std::move(mechanism)});
   }
+  made.trials.push_back(trial);
+  add_drawn(setting, trial, &made);
   return made;
 }
 
 Experiment changed_neighbours(const Setting& setting) {
   Experiment made;
+  Trial trial;
   const std::vector<Ask> targets = some_asks(setting.workload, kTargets);
   std::vector<Ask> pool = setting.workload.asks(kTargets + 2 * kFew);
   const std::vector<Ask> some = company({pool.begin() + kTargets, pool.begin() + kTargets + kFew}, "a-");
@@ -126,23 +126,25 @@ Experiment changed_neighbours(const Setting& setting) {
   const auto held_others = [&](const std::vector<Ask>& neighbours) {
     return both(held(neighbours.size()), neighbours_differ(some, neighbours));
   };
-  made.reference = one_call("requests among some neighbours", joined(targets, some));
-  made.untouched = held(some.size());
-  made.changed.push_back(
+  trial.reference = one_call("requests among some neighbours", joined(targets, some));
+  trial.untouched = held(some.size());
+  trial.changed.push_back(
       {.way = one_call("other neighbours", joined(targets, others)), .mechanism = held_others(others)});
-  made.changed.push_back({.way = one_call("other neighbours, who came before", joined(others, targets)),
-                          .mechanism = held_others(others)});
-  made.changed.push_back(
+  trial.changed.push_back({.way = one_call("other neighbours, who came before", joined(others, targets)),
+                           .mechanism = held_others(others)});
+  trial.changed.push_back(
       {.way = one_call("fewer neighbours", joined(first_others, targets)), .mechanism = held_others(first_others)});
+  made.trials.push_back(std::move(trial));
   return made;
 }
 
 Experiment repeated_call(const Setting& setting) {
   Experiment made;
+  Trial trial;
   const std::vector<Ask> asks = some_asks(setting.workload, kFew);
   const std::vector<Ask> pool = setting.workload.asks(2 * kFew);
   const std::vector<Ask> others = company({pool.begin() + kFew, pool.end()}, "earlier-");
-  made.reference = one_call("the first call of an engine", asks);
+  trial.reference = one_call("the first call of an engine", asks);
   // `calls`: so many were made before.
   const auto after = [&](const char* name, const std::vector<Ask>& earlier, size_t calls, bool reset) {
     Way way;
@@ -152,11 +154,12 @@ Experiment repeated_call(const Setting& setting) {
       way.calls.push_back({.asks = {part(call), part(call + 1)}, .reset_before = false});
     }
     way.calls.push_back({.asks = asks, .reset_before = reset});
-    made.changed.push_back({.way = std::move(way), .mechanism = others_were_answered(ids_of(earlier))});
+    trial.changed.push_back({.way = std::move(way), .mechanism = others_were_answered(ids_of(earlier))});
   };
   after("after two calls with other requests", others, 2, false);
   after("after other requests and a reset", others, 1, true);
   after("the same requests again", company(asks, "earlier-"), 1, false);
+  made.trials.push_back(std::move(trial));
   return made;
 }
 

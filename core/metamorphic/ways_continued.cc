@@ -135,7 +135,9 @@ Experiment continued(const Setting& setting, const char* relation) {
   std::vector<Ask> asks = setting.workload.asks(kRequests);
   asks[0] = setting.workload.long_ask(0);
   asks[1] = over_a_block(setting.workload, 1);
-  made.reference.calls.push_back({.asks = std::move(asks), .reset_before = false});
+  Trial trial;
+  trial.reference.calls.push_back({.asks = std::move(asks), .reset_before = false});
+  made.trials.push_back(std::move(trial));
   return made;
 }
 
@@ -149,20 +151,16 @@ void without_stop_words(Way* way) {
   way->engine_options["stop_words"] = "[]";  // one may reach over the border of two halves
 }
 
-std::vector<std::string> ids_of(const std::vector<Ask>& asks) {
-  std::vector<std::string> ids;
-  for (const Ask& ask : asks) ids.push_back(ask.id);
-  return ids;
-}
-
 }  // namespace
 
 Experiment stop_continue(const Setting& setting) {
   Experiment made = continued(setting, "stop_continue");
   if (!made.missing.empty()) return made;
-  const std::vector<Ask> asks = made.reference.calls[0].asks;
-  made.reference.name = "all tokens in one go";
-  without_stop_words(&made.reference);
+  Trial trial = std::move(made.trials[0]);
+  made.trials.clear();
+  const std::vector<Ask> asks = trial.reference.calls[0].asks;
+  trial.reference.name = "all tokens in one go";
+  without_stop_words(&trial.reference);
   Changed halves;
   halves.way.name = "half of them, then the rest";
   without_stop_words(&halves.way);
@@ -188,7 +186,9 @@ Experiment stop_continue(const Setting& setting) {
   halves.assemble = [asks](const WayResult& reference, const WayResult& changed) {
     return join_halves(asks, reference, changed);
   };
-  made.changed.push_back(std::move(halves));
+  trial.changed.push_back(std::move(halves));
+  made.trials.push_back(trial);
+  add_drawn(setting, trial, &made);
   return made;
 }
 
@@ -201,9 +201,11 @@ Experiment prefill_vs_decode(const Setting& setting) {
         fmt::format("engine {} cannot supply logprobs of prompts, which prefill_vs_decode compares", setting.engine);
   }
   if (!made.missing.empty()) return made;
-  const std::vector<Ask> asks = made.reference.calls[0].asks;
-  made.reference.name = "tokens as they were generated";
-  without_stop_words(&made.reference);
+  Trial trial = std::move(made.trials[0]);
+  made.trials.clear();
+  const std::vector<Ask> asks = trial.reference.calls[0].asks;
+  trial.reference.name = "tokens as they were generated";
+  without_stop_words(&trial.reference);
   Changed given;
   given.way.name = "the same tokens as part of the prompt";
   without_stop_words(&given.way);
@@ -220,7 +222,8 @@ Experiment prefill_vs_decode(const Setting& setting) {
   };
   given.mechanism = decoded_tokens_became_prompt(ids_of(asks));
   given.assemble = decoded_against_prompt;
-  made.changed.push_back(std::move(given));
+  trial.changed.push_back(std::move(given));
+  made.trials.push_back(std::move(trial));
   return made;
 }
 

@@ -13,12 +13,6 @@ namespace {
 constexpr size_t kBlock = 256;      // tokens of a block where it is large
 constexpr size_t kSmallBlock = 16;  // ... and where it is small
 
-std::vector<std::string> ids_of(const std::vector<Ask>& asks) {
-  std::vector<std::string> ids;
-  for (const Ask& ask : asks) ids.push_back(ask.id);
-  return ids;
-}
-
 size_t blocks_of(size_t tokens, size_t block) { return (tokens + block - 1) / block; }
 
 // Requests for the cache under test, asked before those that are judged; `kept`: tokens of each that stay, the rest is
@@ -61,6 +55,7 @@ Experiment prefix_cache(const Setting& setting) {
   Experiment made;
   made.missing = missing(setting, "prefix_cache", {"prefix_caching"});
   if (!made.missing.empty()) return made;
+  Trial trial;
   const std::vector<Ask> asks = {setting.workload.long_ask(0), setting.workload.long_ask(1)};
   const std::vector<std::string> ids = ids_of(asks);
   // Two tokens at least of a prompt may have to be computed in any case.
@@ -68,11 +63,12 @@ Experiment prefix_cache(const Setting& setting) {
   const size_t large = std::clamp<size_t>(shortest > 2 ? (shortest - 2) / 2 : 1, 1, kBlock);
   const size_t block = shortest >= kBlock + 2 ? kBlock : large;
   const size_t small = std::clamp<size_t>(shortest / 4, 1, kSmallBlock);
-  made.reference.name = "no prefix cache";
-  made.reference.prompt_logprobs = false;
-  made.reference.engine_options["prefix_caching"] = "false";
-  made.reference.calls.push_back({.asks = asks, .reset_before = false});
-  made.untouched = counters_within({.counter = Counter::kCachedTokens, .over = Over::kSum, .least = 0, .most = 0}, ids);
+  trial.reference.name = "no prefix cache";
+  trial.reference.prompt_logprobs = false;
+  trial.reference.engine_options["prefix_caching"] = "false";
+  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
+  trial.untouched =
+      counters_within({.counter = Counter::kCachedTokens, .over = Over::kSum, .least = 0, .most = 0}, ids);
   const auto add = [&](std::string name, size_t tokens_of_block, std::vector<Call> calls, bool kept) {
     Way way;
     way.name = std::move(name);
@@ -81,7 +77,7 @@ Experiment prefix_cache(const Setting& setting) {
     way.engine_options["block_size"] = std::to_string(tokens_of_block);
     if (kept) way.engine_options["prefix_caching_eviction_policy"] = "\"lru\"";
     way.calls = std::move(calls);
-    made.changed.push_back(
+    trial.changed.push_back(
         {.way = std::move(way),
          .mechanism = counters_within({.counter = Counter::kCachedTokens, .over = Over::kSum, .least = 1}, ids)});
   };
@@ -95,6 +91,7 @@ Experiment prefix_cache(const Setting& setting) {
       {{.asks = std::move(halves), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
   add(fmt::format("shared with requests that run, blocks of {}", small), small,
       {{.asks = std::move(together), .reset_before = false}}, false);
+  made.trials.push_back(std::move(trial));
   return made;
 }
 
@@ -102,10 +99,11 @@ Experiment chunked_prefill(const Setting& setting) {
   Experiment made;
   made.missing = missing(setting, "chunked_prefill", {"chunked_prefill", "max_chunk"});
   if (!made.missing.empty()) return made;
+  Trial trial;
   const std::vector<Ask> asks = {setting.workload.long_ask(0), setting.workload.ask(1)};
-  made.reference.name = "prompts in one piece";
-  made.reference.calls.push_back({.asks = asks, .reset_before = false});
-  made.untouched =
+  trial.reference.name = "prompts in one piece";
+  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
+  trial.untouched =
       counters_within({.counter = Counter::kChunks, .over = Over::kEach, .least = 1, .most = 1}, ids_of(asks));
   for (const int32_t chunk : setting.parameters.chunks) {
     Way way;
@@ -113,10 +111,11 @@ Experiment chunked_prefill(const Setting& setting) {
     way.engine_options["chunked_prefill"] = "true";
     way.engine_options["max_chunk"] = std::to_string(chunk);
     way.calls.push_back({.asks = asks, .reset_before = false});
-    made.changed.push_back(
+    trial.changed.push_back(
         {.way = std::move(way),
          .mechanism = counters_within({.counter = Counter::kChunks, .over = Over::kEach, .least = 2}, {asks[0].id})});
   }
+  made.trials.push_back(std::move(trial));
   return made;
 }
 
@@ -124,16 +123,17 @@ Experiment preempt_resume(const Setting& setting) {
   Experiment made;
   made.missing = missing(setting, "preempt_resume", {"block_count", "block_size", "max_requests"});
   if (!made.missing.empty()) return made;
+  Trial trial;
   constexpr size_t kRequests = 4;
   std::vector<Ask> asks = setting.workload.asks(kRequests);
   asks[0] = setting.workload.long_ask(0);
   // A small one that ends half way: who was preempted begins again with its blocks, and has to give way once more.
   Ask small = setting.workload.ask_of(kRequests, static_cast<size_t>(setting.workload.new_tokens()));
   small.new_tokens = std::max(setting.workload.new_tokens() / 2, 1);
-  made.reference.name = "a cache with room for all";
-  made.reference.calls.push_back({.asks = asks, .reset_before = false});
-  made.reference.calls[0].asks.push_back(small);
-  made.untouched =
+  trial.reference.name = "a cache with room for all";
+  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
+  trial.reference.calls[0].asks.push_back(small);
+  trial.untouched =
       counters_within({.counter = Counter::kPreemptions, .over = Over::kSum, .least = 0, .most = 0}, ids_of(asks));
   // Room for every prompt and its first new token, and none for what follows: blocks so small that a request needs
   // further ones for its new tokens.
@@ -157,9 +157,9 @@ Experiment preempt_resume(const Setting& setting) {
     way.engine_options["max_requests"] = std::to_string(order.size());
     std::vector<std::string> ids = ids_of(order);
     way.calls.push_back({.asks = std::move(order), .reset_before = false});
-    made.changed.push_back({.way = std::move(way),
-                            .mechanism = counters_within(
-                                {.counter = Counter::kPreemptions, .over = Over::kSum, .least = 1}, std::move(ids))});
+    trial.changed.push_back({.way = std::move(way),
+                             .mechanism = counters_within(
+                                 {.counter = Counter::kPreemptions, .over = Over::kSum, .least = 1}, std::move(ids))});
   };
   add("little room, short requests are the youngest", asks, {});
   if (block > 1) add("little room, and some of it free half way", {asks[0], small, asks[2], asks[3]}, {});
@@ -177,6 +177,10 @@ Experiment preempt_resume(const Setting& setting) {
   if (lasts && missing_options(setting, {"chunked_prefill", "max_chunk"}).empty()) {
     add("little room, prompts in chunks", asks, {{"chunked_prefill", "true"}, {"max_chunk", std::to_string(chunk)}});
   }
+  Trial drawn = trial;
+  drawn.changed.erase(drawn.changed.begin() + 1, drawn.changed.end());  // one way shows how numbers are keyed
+  made.trials.push_back(std::move(trial));
+  add_drawn(setting, drawn, &made);
   return made;
 }
 

@@ -107,6 +107,11 @@ CaseOrder order_of_way(const Way& way, const CaseOrder& given, const plugin::Plu
   order.logprobs = engine.can(ASSAY_CAP_LOGPROBS);
   order.routing = way.prompt_logprobs && engine.can(ASSAY_CAP_ROUTING);
   if (!engine.can(ASSAY_CAP_TOP_N)) order.top_n = 0;
+  if (way.drawn) {
+    order.temperature = 1;
+    order.top_k = 0;
+    order.top_p = 0;
+  }
   order.prompts.clear();
   order.request_ids.clear();
   return order;
