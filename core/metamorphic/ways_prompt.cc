@@ -177,10 +177,8 @@ Experiment preempt_resume(const Setting& setting) {
   if (lasts && missing_options(setting, {"chunked_prefill", "max_chunk"}).empty()) {
     add("little room, prompts in chunks", asks, {{"chunked_prefill", "true"}, {"max_chunk", std::to_string(chunk)}});
   }
-  Trial drawn = trial;
-  drawn.changed.erase(drawn.changed.begin() + 1, drawn.changed.end());  // one way shows how numbers are keyed
-  made.trials.push_back(std::move(trial));
-  add_drawn(setting, drawn, &made);
+  made.trials.push_back(trial);
+  add_drawn(setting, trial, &made);
   return made;
 }
 
