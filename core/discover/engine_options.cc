@@ -105,6 +105,9 @@ class Resolver {
     b.requests_per_second = args_.number("incoming_requests_per_sec", 100.0);
     b.termination_id = args_.integer("termination_id");
     b.skip_prompt_logprobs = args_.flag("skip_prompt_log_probs");
+    b.suspend_interval = args_.integer("suspend_resume_interval", 0);
+    b.recompute_on_resume = args_.text("rl_kv_cache_management_mode", "persist") == "recompute";
+    options_.output_every = args_.integer("output_every_n_results", 1);
     if (const model::ArgValue* words = args_.value("stop_words")) {
       for (const model::ArgValue& word : std::get<ArgList>(words->value)) b.stop_words.push_back(to_text(word));
     }
@@ -187,14 +190,23 @@ class Resolver {
     at_least("--inference-dynamic-batching-max-tokens", b.max_tokens, 1);
     at_least("--incoming-requests-per-step", b.requests_per_step, 0);
     at_least("--termination-id", b.termination_id.value_or(-1), -1);
+    at_least("--output-every-n-results", options_.output_every, 1);
+    if (args_.value("suspend_resume_interval") != nullptr && b.dynamic_results) {
+      at_least("--suspend-resume-interval", b.suspend_interval, 1);
+    }
+    if (b.dynamic_results && args_.flag("num_tokens_from_file")) {
+      fail(
+          unsupported("--num-tokens-from-file: lengths of single requests are not read from --prompt-file here; all "
+                      "generate --num-tokens-to-generate tokens, leave it out"));
+    }
     if (args_.text("inference_dynamic_batching_logprobs_mode", "raw_logprobs") != "raw_logprobs") {
       fail(
           unsupported("--inference-dynamic-batching-logprobs-mode processed_logprobs is not computed here: logprobs "
                       "are raw_logprobs"));
     }
     if (!b.dynamic_results) {
-      for (const char* ignored :
-           {"stop_words", "termination_id", "incoming_requests_per_step", "skip_prompt_log_probs"}) {
+      for (const char* ignored : {"stop_words", "termination_id", "incoming_requests_per_step", "skip_prompt_log_probs",
+                                  "output_every_n_results", "suspend_resume_interval", "num_tokens_from_file"}) {
         if (args_.value(ignored) != nullptr) {
           options_.notes.push_back(std::string(ignored) +
                                    " has no effect in the static script; name another one in ASSAY.script");

@@ -30,6 +30,8 @@ struct BufferedArguments {
   std::vector<std::string> stop_words;  // --stop-words
   std::optional<int> termination_id;    // --termination-id; -1: none
   bool skip_prompt_logprobs = false;    // --skip-prompt-log-probs
+  int suspend_interval = 0;             // --suspend-resume-interval, steps; 0: never
+  bool recompute_on_resume = false;     // --rl-kv-cache-management-mode recompute
 };
 
 // Defaults are those of Megatron-LM's parser and scripts.
@@ -49,7 +51,8 @@ struct EngineOptions {
   bool deterministic_mode = false;  // --deterministic-mode
   int first_request_id = 0;         // 1 where the static script first sends a warm-up request (--cuda-graph-impl local)
 
-  int repeat = 1;  // --inference-repeat-n: passes over the requests, to measure throughput
+  int repeat = 1;        // --inference-repeat-n: passes over the requests, to measure throughput
+  int output_every = 1;  // --output-every-n-results of the dynamic script: it writes these and the last one
 
   std::vector<std::string> prompts;  // --prompts; empty: from the file
   std::string prompt_file;           // --prompt-file as written; empty: none

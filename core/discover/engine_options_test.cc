@@ -258,5 +258,43 @@ TEST(EngineOptions, EveryCaseOfTheTreeResolves) {
   EXPECT_THAT(options->notes, IsEmpty());
 }
 
+constexpr const char* kDynamic = "  --load: c\n  --tokenizer-type: TikTokenizer\n  --tokenizer-model: v.json\n";
+constexpr const char* kScript = "ASSAY:\n  script: gpt_dynamic_inference.py\n";
+
+TEST(EngineOptions, EverySpellingOfTheTokensOfAStepCounts) {
+  for (const char* name : {"--inference-dynamic-batching-max-tokens", "--inference-max-tokens",
+                           "--inference-dynamic-batching-max-tokens-override"}) {
+    const auto options = resolve(std::string(kDynamic) + "  " + name + ": 77\n");
+    ASSERT_TRUE(options.ok()) << options.status().message();
+    EXPECT_EQ(options->buffered.max_tokens, 77) << name;
+  }
+  for (const char* name : {"--inference-dynamic-batching-max-requests", "--inference-max-requests",
+                           "--inference-dynamic-batching-max-requests-override"}) {
+    EXPECT_EQ(resolve(std::string(kDynamic) + "  " + name + ": 5\n" + kScript)->buffered.max_requests, 5) << name;
+  }
+  EXPECT_THAT(failure(std::string(kDynamic) + "  --inference-max-token: 77\n"), HasSubstr("--inference-max-token"));
+}
+
+TEST(EngineOptions, ArgumentsOfTheDynamicScriptCountThereAlone) {
+  const std::string arguments =
+      "  --output-every-n-results: 32\n  --suspend-resume-interval: 16\n"
+      "  --rl-kv-cache-management-mode: recompute\n";
+  const auto dynamic = resolve(kDynamic + arguments + kScript);
+  ASSERT_TRUE(dynamic.ok()) << dynamic.status().message();
+  EXPECT_EQ(dynamic->output_every, 32);
+  EXPECT_EQ(dynamic->buffered.suspend_interval, 16);
+  EXPECT_TRUE(dynamic->buffered.recompute_on_resume);
+  const auto fixed = resolve(kDynamic + arguments);
+  ASSERT_TRUE(fixed.ok()) << fixed.status().message();
+  EXPECT_EQ(fixed->output_every, 1);
+  EXPECT_EQ(fixed->buffered.suspend_interval, 0);
+  EXPECT_THAT(fixed->notes, ::testing::Contains(HasSubstr("output_every_n_results has no effect")));
+  const auto wrong = [](const std::string& more) { return failure(kDynamic + more + kScript); };
+  EXPECT_THAT(wrong("  --output-every-n-results: 0\n"), HasSubstr("--output-every-n-results 0 is below 1"));
+  EXPECT_THAT(wrong("  --suspend-resume-interval: 0\n"), HasSubstr("--suspend-resume-interval 0 is below 1"));
+  EXPECT_THAT(wrong("  --num-tokens-from-file: true\n"), HasSubstr("--num-tokens-from-file: lengths of single"));
+  EXPECT_EQ(failure(std::string(kDynamic) + "  --num-tokens-from-file: true\n"), "ok");
+}
+
 }  // namespace
 }  // namespace assay::discover

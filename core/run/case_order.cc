@@ -53,6 +53,7 @@ void add_buffered(const discover::EngineOptions& options, const std::function<vo
   if (!b.stop_words.empty()) add("stop_words", b.stop_words);
   if (b.termination_id) add("termination_id", *b.termination_id);
   add("skip_prompt_logprobs", b.skip_prompt_logprobs);
+  if (b.suspend_interval > 0 && b.recompute_on_resume) add("suspend_interval", b.suspend_interval);
   add("results", b.dynamic_results ? "dynamic" : "static");
 }
 
@@ -145,6 +146,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   order.top_p = options->top_p;
   order.seed = static_cast<uint64_t>(options->seed);
   order.passes = options->repeat;
+  order.output_every = options->output_every;
   order.engine_options = engine_options(engine, *options, options_.engine_options);
   if (!golden) {
     prepared.cost *= order.repeats;

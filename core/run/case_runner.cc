@@ -59,6 +59,11 @@ std::vector<LevelClaim> claims_of(const plugin::Plugin& engine, const WorkerPlan
   return claims;
 }
 
+// Requests that a complete result of the case has.
+size_t results_of(const CaseOrder& order) {
+  return kept_of(order.prompts.size(), static_cast<size_t>(order.output_every));
+}
+
 CaseVerdict failed(const std::vector<FailedRequest>& failures, size_t requests) {
   const FailedRequest& first = failures.front();
   std::string reason = fmt::format("request {}: {}", first.id, first.message);
@@ -129,7 +134,7 @@ void CaseRunner::run_repeats(const CaseOrder& order) {
   std::optional<ResultSet> first;                                          // of the earliest repeat that has results
   for (int repeat = 1; repeat < order.first_repeat && !first; ++repeat) {  // run by workers that have died
     Result<ResultSet> read = read_results(Files(folder_of_repeat(plan_.output, order.id, repeat)).actual);
-    if (read && (!order.recorded.empty() || read->requests.size() == order.prompts.size())) first = *std::move(read);
+    if (read && (!order.recorded.empty() || read->requests.size() == results_of(order))) first = *std::move(read);
   }
   for (int repeat = order.first_repeat; repeat <= order.repeats; ++repeat) {
     Json event = make_event(event::kRepeatStarted);
@@ -263,6 +268,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   actual.quantities = std::move(quantities);
   actual.path = files.actual.string();
   set_form(&actual);
+  if (order.recorded.empty() && session->failed.empty()) keep_every(static_cast<size_t>(order.output_every), &actual);
   if (order.recorded.empty()) add_quantities(order, measured, &actual);
   const Status written = write_results(actual.path, actual);
   judged.actual_written = written.ok();

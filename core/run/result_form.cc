@@ -1,6 +1,7 @@
 #include "core/run/result_form.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::run {
 namespace {
@@ -27,6 +28,19 @@ void set_form(ResultSet* results) {
   if (results->requests.empty() || !has_graph_map(results->requests.front())) return;
   results->form = GoldenForm::kDynamic;
   for (RequestRecord& record : results->requests) split_logprobs(&record);
+}
+
+void keep_every(size_t every, ResultSet* results) {
+  std::vector<RequestRecord> kept;
+  for (size_t i = 0; i < results->requests.size(); ++i) {
+    if (i % every == 0 || i + 1 == results->requests.size()) kept.push_back(std::move(results->requests[i]));
+  }
+  results->requests = std::move(kept);
+}
+
+size_t kept_of(size_t requests, size_t every) {
+  const size_t regular = (requests + every - 1) / every;
+  return requests > 0 && (requests - 1) % every != 0 ? regular + 1 : regular;
 }
 
 }  // namespace assay::run

@@ -9,4 +9,9 @@ namespace assay::run {
 // hold prompt_logprobs and generated_logprobs beside logprobs. Else form S.
 void set_form(ResultSet* results);
 
+// Leaves requests 0, every, 2 * every ... and the last one, in the order of the set; `every` >= 1.
+void keep_every(size_t every, ResultSet* results);
+// As many are left of `requests`.
+size_t kept_of(size_t requests, size_t every);
+
 }  // namespace assay::run

@@ -44,6 +44,24 @@ TEST(ResultForm, ADynamicResultHasTheKeysOfTheDynamicScript) {
   EXPECT_EQ(back->requests[0].top_n->entries.size(), 2U);
 }
 
+TEST(ResultForm, KeepsEveryNthRequestAndTheLastOne) {
+  const auto kept = [](size_t requests, size_t every) {
+    ResultSet set;
+    for (size_t i = 0; i < requests; ++i) set.requests.emplace_back().id = std::to_string(i);
+    keep_every(every, &set);
+    EXPECT_EQ(set.requests.size(), kept_of(requests, every)) << requests << ", " << every;
+    std::string ids;
+    for (const RequestRecord& record : set.requests) ids += record.id + " ";
+    return ids;
+  };
+  EXPECT_EQ(kept(5, 1), "0 1 2 3 4 ");
+  EXPECT_EQ(kept(5, 2), "0 2 4 ");
+  EXPECT_EQ(kept(6, 2), "0 2 4 5 ");
+  EXPECT_EQ(kept(6, 100), "0 5 ");
+  EXPECT_EQ(kept(1, 3), "0 ");
+  EXPECT_EQ(kept(0, 3), "");
+}
+
 TEST(ResultForm, AnyOtherResultHasThoseOfTheStaticOne) {
   ResultSet set = one({{"engine_counters", "{}"}});
   set_form(&set);

@@ -37,6 +37,7 @@ void visit_order(Order& o, Visit&& visit) {
   visit("repeats", o.repeats);
   visit("first_repeat", o.first_repeat);
   visit("passes", o.passes);
+  visit("output_every", o.output_every);
   visit("record_quantities", o.record_quantities);
   visit("output_path", o.output_path);
   visit("deterministic", o.deterministic);

@@ -25,6 +25,7 @@ struct Active {
   std::vector<int32_t> blocks;  // its block table; empty while it waits
   size_t published = 0;         // leading blocks that the prefix cache knows
   size_t computed = 0;          // positions whose keys and values are in its blocks
+  uint64_t step = 0;            // number of its last forward
 
   // For reports.
   uint64_t arrived_ns = 0;

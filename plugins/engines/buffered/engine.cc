@@ -17,11 +17,6 @@ namespace {
 
 constexpr double kLongestNap = 0.01;  // seconds; then the host gets a chance to stop
 
-// Failures of the machine or of code, after which the state of the backend is not to be trusted.
-bool breaks_engine(const Status& status) {
-  return status.code() == StatusCode::kInfra || status.code() == StatusCode::kInternal;
-}
-
 }  // namespace
 
 BufferedEngine::BufferedEngine(BufferedOptions options, BufferSize size, TextCodec codec,
@@ -88,11 +83,9 @@ Status BufferedEngine::step(std::vector<EngineEvent>* events) {
     if (!coming_.empty()) wait_for_arrival();
     return {};
   }
-  if (Status provided = provide_blocks(); !provided.ok()) {
-    if (breaks_engine(provided)) return provided;
-    fail_waiting(provided, events);
-    return {};
-  }
+  suspend_when_due();
+  if (Status provided = provide_blocks(events); !provided.ok()) return provided;
+  if (scheduler_.blocks() == 0) return {};  // memory did not suffice for the longest: the others come next
   const std::vector<Part> parts = scheduler_.plan();
   if (parts.empty()) return internal("engine buffered: requests wait, but none can run; fix the scheduler");
   return forward(parts, events);
@@ -107,6 +100,7 @@ void BufferedEngine::arrive(std::vector<EngineEvent>* events) {
   for (; !coming_.empty() && arrivals_.due(steps_, now_seconds()); coming_.pop_front()) {
     arrivals_.take();
     Request& request = coming_.front();
+    if (request.refusal.ok()) request.refusal = fits(request, options_, size_, cache_->info());  // it may have shrunk
     if (!request.refusal.ok()) {
       events->push_back(failed_event(request.id, request.refusal));
       continue;
@@ -146,29 +140,10 @@ void BufferedEngine::wait_for_arrival() {
   std::this_thread::sleep_for(std::chrono::duration<double>(nap));
 }
 
-Status BufferedEngine::provide_blocks() {
-  if (!scheduler_.running().empty()) return {};
-  uint64_t all = 0;
-  uint64_t largest = 0;
-  const auto count = [&](const Request& request) {
-    if (!request.refusal.ok()) return;
-    const uint64_t blocks = scheduler_.blocks_for(positions_of(request));
-    all += blocks;
-    largest = std::max(largest, blocks);
-  };
-  for (const std::unique_ptr<Active>& request : scheduler_.waiting()) count(request->sequence.request());
-  for (const Request& request : coming_) count(request);
-  // Without a prefix cache no more blocks are ever in use than those of the requests that run together.
-  if (!options_.prefix_caching) all = std::min(all, size_.max_requests * largest);
-  all = std::min(all, size_.blocks);
-  if (all <= scheduler_.blocks()) return {};
-  const uint64_t blocks = std::min<uint64_t>(size_.blocks, std::max<uint64_t>(all, 2 * scheduler_.blocks()));
-  scheduler_.use(0);
-  if (Status status = cache_->make(static_cast<uint64_t>(options_.block_size), blocks); !status.ok()) {
-    return status.with("KV buffer");
-  }
-  scheduler_.use(blocks);
-  return {};
+void BufferedEngine::suspend_when_due() {
+  if (options_.suspend_interval == 0) return;
+  if (steps_ - suspended_at_ < static_cast<uint64_t>(options_.suspend_interval)) return;
+  if (scheduler_.suspend()) suspended_at_ = steps_;
 }
 
 Status BufferedEngine::forward(const std::vector<Part>& parts, std::vector<EngineEvent>* events) {
@@ -183,9 +158,10 @@ Status BufferedEngine::forward(const std::vector<Part>& parts, std::vector<Engin
     wants_margins = wants_margins || margins.back() != nullptr;
   }
   if (!wants_margins) margins.clear();
+  ++steps_;
+  for (const Part& part : parts) part.request->step = steps_;
   const uint64_t before = host_.now_ns();
   const Status status = cache_->forward(runs, margins);
-  ++steps_;
   virtual_seconds_ += options_.virtual_step_seconds;
   if (breaks_engine(status)) return status;
   if (status.ok()) {
@@ -203,12 +179,10 @@ Status BufferedEngine::forward(const std::vector<Part>& parts, std::vector<Engin
 void BufferedEngine::take_outputs(const std::vector<Part>& parts, double seconds, std::vector<EngineEvent>* events) {
   size_t prompt_tokens = 0;
   size_t tokens = 0;
-  for (const std::unique_ptr<Active>& request : scheduler_.running()) {
-    const bool runs =
-        std::any_of(parts.begin(), parts.end(), [&](const Part& p) { return p.request == request.get(); });
-    if (!runs) request->sequence.wait(seconds);
-  }
   std::vector<Active*> ended;
+  for (const std::unique_ptr<Active>& request : scheduler_.running()) {
+    if (request->step != steps_) request->sequence.wait(seconds);
+  }
   for (const Part& part : parts) {
     Active* request = part.request;
     request->sequence.counters().saw_batch(parts.size());
@@ -248,14 +222,6 @@ void BufferedEngine::finish(Active* request, std::vector<EngineEvent>* events) {
   events->push_back(finished_event(std::move(result)));
 }
 
-void BufferedEngine::fail_waiting(const Status& status, std::vector<EngineEvent>* events) {
-  while (!scheduler_.waiting().empty()) {
-    const uint64_t id = scheduler_.waiting().front()->sequence.request().id;
-    scheduler_.remove(id);
-    events->push_back(failed_event(id, status));
-  }
-}
-
 size_t BufferedEngine::pending() const {
   return cancelled_.size() + coming_.size() + scheduler_.waiting().size() + scheduler_.running().size();
 }
@@ -270,7 +236,7 @@ Status BufferedEngine::reset() {
   last_id_.reset();
   began_ns_.reset();
   virtual_seconds_ = 0;
-  steps_ = arrived_ = 0;
+  steps_ = suspended_at_ = arrived_ = 0;
   prefill_seconds_ = decode_seconds_ = 0;
   return {};
 }

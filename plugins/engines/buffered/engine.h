@@ -34,6 +34,11 @@ inline constexpr uint64_t kBufferedCapabilities = ASSAY_CAP_LOGPROBS | ASSAY_CAP
                                                   ASSAY_CAP_SEED | ASSAY_CAP_TEXT | ASSAY_CAP_TOKENS |
                                                   ASSAY_CAP_NEEDS_BACKEND | ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3;
 
+// Failures of the machine or of code, after which the state of the backend is not to be trusted.
+inline bool breaks_engine(const Status& status) {
+  return status.code() == StatusCode::kInfra || status.code() == StatusCode::kInternal;
+}
+
 // Methods mean what assay_engine_table says. One thread at a time.
 class BufferedEngine {
  public:
@@ -61,12 +66,16 @@ class BufferedEngine {
   double now_seconds() const;  // since the first step, of the clock of arrivals
   void arrive(std::vector<EngineEvent>* events);
   void wait_for_arrival();
-  // Blocks for what waits, while nothing runs.
-  Status provide_blocks();
+  void suspend_when_due();
+  // memory.cc: blocks for what waits. What runs is preempted for it, as a larger pool is another one; that is seldom,
+  // for the pool doubles at least. Where memory does not suffice, the buffer becomes smaller, and requests that it
+  // cannot hold fail. Fails only as a broken machine does.
+  Status provide_blocks(std::vector<EngineEvent>* events);
+  Status make_pool(uint64_t most, uint64_t least);
+  void fail_longer_than(uint64_t blocks, const Status& status, std::vector<EngineEvent>* events);
   Status forward(const std::vector<Part>& parts, std::vector<EngineEvent>* events);
   void take_outputs(const std::vector<Part>& parts, double seconds, std::vector<EngineEvent>* events);
   void finish(Active* request, std::vector<EngineEvent>* events);
-  void fail_waiting(const Status& status, std::vector<EngineEvent>* events);
 
   BufferedOptions options_;
   BufferSize size_;
@@ -82,6 +91,7 @@ class BufferedEngine {
   std::optional<uint64_t> began_ns_;  // first step since open or reset
   double virtual_seconds_ = 0;
   uint64_t steps_ = 0;          // forwards
+  uint64_t suspended_at_ = 0;   // steps at the last time
   uint64_t arrived_ = 0;        // requests
   double prefill_seconds_ = 0;  // since results were handed out
   double decode_seconds_ = 0;

@@ -46,6 +46,8 @@ const char* const kBufferedOptionsSchema = R"json({
       "description": "ends a request (--termination-id); -1: nothing does; default: the tokenizer's EOD"},
     "skip_prompt_logprobs": {"type": "boolean", "default": false,
       "description": "logprobs and top-n of generated tokens alone (--skip-prompt-log-probs); lets them use the prefix cache"},
+    "suspend_interval": {"type": "integer", "minimum": 0, "maximum": 2147483647, "default": 0,
+      "description": "steps after which all requests give up their blocks and go on by computing again (--suspend-resume-interval with --rl-kv-cache-management-mode recompute); 0: never"},
     "results": {"enum": ["static", "dynamic"], "default": "static",
       "description": "form of the results: that of the static or of the dynamic script"}
   }
@@ -92,6 +94,7 @@ Result<BufferedOptions> parse_buffered_options(std::string_view json) {
   reader.strings("stop_words", &o.stop_words);
   reader.integer("termination_id", -1, INT32_MAX, &o.termination_id);
   reader.boolean("skip_prompt_logprobs", &o.skip_prompt_logprobs);
+  reader.integer("suspend_interval", 0, INT32_MAX, &o.suspend_interval);
   reader.choice("results", {"static", "dynamic"}, &results);
   if (Status status = reader.finish(); !status.ok()) return status;
   o.eviction = eviction == "lru" ? Eviction::kLru : Eviction::kRefZero;

@@ -36,6 +36,7 @@ struct BufferedOptions {
   std::vector<std::string> stop_words;
   std::optional<int64_t> termination_id;  // in place of the tokenizer's EOD; -1: none
   bool skip_prompt_logprobs = false;
+  int32_t suspend_interval = 0;  // steps; 0: never
   ResultForm results = ResultForm::kStatic;
 };
 

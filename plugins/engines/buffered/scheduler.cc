@@ -97,6 +97,18 @@ void Scheduler::preempt_youngest() {
   waiting_.push_front(std::move(youngest));
 }
 
+bool Scheduler::suspend() {
+  const bool ready = std::all_of(running_.begin(), running_.end(), [](const auto& one) { return one->decodes(); });
+  while (ready && !running_.empty()) preempt_youngest();
+  return ready;
+}
+
+bool Scheduler::starved() const {
+  if (waiting_.empty() || running_.size() >= limits_.max_requests) return false;
+  const Sequence& head = waiting_.front()->sequence;
+  return blocks_for(std::min(head.tokens().size() + 1, head.needed())) > cache_->available();
+}
+
 void Scheduler::give_back(Active* request) {
   for (; !request->blocks.empty(); request->blocks.pop_back()) cache_->give_back(request->blocks.back());
   request->published = 0;

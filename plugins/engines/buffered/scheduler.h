@@ -62,6 +62,11 @@ class Scheduler {
   std::vector<Part> plan();
   // The part went through the model, and the request took its outputs.
   void advance(const Part& part);
+  // All that run are preempted, if each of them has given a token since it was admitted: so everybody gets on. False:
+  // not now.
+  bool suspend();
+  // Who is next waits for blocks alone.
+  bool starved() const;
   // Takes a request out, wherever it is, and its blocks back. Null: it is not here.
   std::unique_ptr<Active> remove(uint64_t id);
 

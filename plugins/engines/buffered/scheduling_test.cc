@@ -106,6 +106,57 @@ TEST_F(Scheduling, TakesMemoryForWhatIsAskedOfItAndGrowsWhenIdle) {
   EXPECT_EQ(model_.caches, 1);
 }
 
+TEST_F(Scheduling, GrowsForRequestsThatComeWhileOthersRun) {
+  open(R"({"block_size": 4, "block_count": 1000})");
+  const std::vector<ToyRequest> all = {{.text = "1 2 3", .max_new_tokens = 9},
+                                       {.text = "4 5 6 7 8 9", .max_new_tokens = 20},
+                                       {.text = "9 8", .max_new_tokens = 7}};
+  ASSERT_TRUE(submit(engine_.get(), 0, all[0]).ok());
+  Outcome outcome;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(step(engine_.get(), &outcome).ok());
+  EXPECT_EQ(engine_->scheduler().blocks(), 3U);
+  for (size_t i = 1; i < 3; ++i) ASSERT_TRUE(submit(engine_.get(), i, all[i]).ok());
+  ASSERT_TRUE(step(engine_.get(), &outcome).ok());
+  EXPECT_EQ(engine_->scheduler().running().size(), 3U) << "they run with it, not behind it";
+  ASSERT_TRUE(drain(engine_.get(), &outcome).ok());
+  for (size_t i = 0; i < 3; ++i) expect_plain(outcome.finished.at(i), all[i], all[i].max_new_tokens);
+  EXPECT_EQ(counter(outcome.finished.at(0), "preemptions"), 1) << "its keys and values moved by being computed again";
+  EXPECT_EQ(outcome.streamed.at(0), outcome.finished.at(0).tokens);
+  EXPECT_EQ(model_.caches, 1);
+  expect_all_blocks_free();
+}
+
+TEST_F(Scheduling, MakesDoWithTheMemoryThatThereIs) {
+  model_.memory_blocks = 5;
+  open(R"({"block_size": 4, "block_count": 1000, "requests_per_step": 3})");
+  std::vector<ToyRequest> all(6, {.text = "1 2 3", .max_new_tokens = 9});
+  all[1].max_new_tokens = 30;  // 8 blocks
+  all[4].max_new_tokens = 40;  // comes when it is known how small the buffer is
+  const Outcome outcome = run(all);
+  EXPECT_THAT(outcome.failed.at(1).message(), HasSubstr("KV buffer: toy: no memory for 8 blocks"));
+  EXPECT_THAT(outcome.failed.at(4).message(), HasSubstr("the KV buffer holds"));
+  for (const size_t i : {0, 2, 3, 5}) expect_plain(outcome.finished.at(i), all[i], 9);
+  EXPECT_THAT(host_.lines(), testing::Contains(HasSubstr("KV blocks of 4 tokens; fewer requests run at once")));
+}
+
+TEST_F(Scheduling, SuspendsAndResumesWithoutATrace) {
+  const std::vector<ToyRequest> all = {{.text = "1 2 3", .max_new_tokens = 7, .top_n = 2},
+                                       {.text = "4 5 6 7 8 9", .max_new_tokens = 9},
+                                       {.text = "9 8", .max_new_tokens = 5}};
+  for (const char* options : {R"({"suspend_interval": 3, "requests_per_step": 1})", R"({"suspend_interval": 1})",
+                              R"({"suspend_interval": 2, "max_tokens": 4, "max_requests": 2, "block_size": 2,
+                                  "chunked_prefill": true, "prefix_caching": true})"}) {
+    open(options);
+    const Outcome outcome = run(all);
+    for (size_t i = 0; i < 3; ++i) {
+      expect_plain(outcome.finished.at(i), all[i], all[i].max_new_tokens);
+      EXPECT_GT(counter(outcome.finished.at(i), "preemptions"), 0) << options;
+      EXPECT_EQ(outcome.streamed.at(i), outcome.finished.at(i).tokens);
+    }
+    expect_all_blocks_free();
+  }
+}
+
 TEST_F(Scheduling, CancelsAtAnyTimeAndFreesTheBlocks) {
   const std::vector<ToyRequest> all(5, {.text = "1 2 3 4 5", .max_new_tokens = 5});
   for (int steps = 0; steps < 12; ++steps) {
@@ -210,6 +261,7 @@ TEST_F(Scheduling, ComesToAnEndOverRandomTraffic) {
                                     {"max_chunk", random() % 9},
                                     {"prefix_caching", random() % 2 == 0},
                                     {"prefix_caching_eviction_policy", random() % 2 == 0 ? "lru" : "ref_zero"},
+                                    {"suspend_interval", random() % 4},
                                     {"requests_per_step", random() % 3}};
     SCOPED_TRACE(options);
     open(options.dump());

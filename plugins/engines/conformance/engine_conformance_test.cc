@@ -92,6 +92,8 @@ TEST(EngineTable, RunsARequestThroughTheSharedObject) {
     ASSERT_TRUE(sdk::call(loaded.engine()->step, engine, &events, &count, &pending).ok());
     ASSERT_EQ(count, 2U);
     EXPECT_EQ(pending, 0U);
+    EXPECT_EQ(events[0].kind, static_cast<uint32_t>(ASSAY_EVENT_TOKEN)) << "tokens are streamed";
+    EXPECT_EQ(events[0].token, toy_argmax(model, prompt));
     EXPECT_THAT(sdk::ids(events[1].result->tokens), testing::ElementsAre(toy_argmax(model, prompt)));
     loaded.engine()->close(engine);
     EXPECT_EQ(model.caches, 0);

@@ -183,8 +183,11 @@ const assay_backend_table kTable = {
       info->determinism = ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3;
       return ASSAY_OK;
     },
-    .make_cache = [](void* handle, const assay_cache_spec* spec, void** cache, assay_error*) -> int32_t {
+    .make_cache = [](void* handle, const assay_cache_spec* spec, void** cache, assay_error* error) -> int32_t {
       auto* model = static_cast<ToyModel*>(handle);
+      if (spec->block_count > model->memory_blocks) {
+        return sdk::report(exhausted("toy: no memory for " + std::to_string(spec->block_count) + " blocks"), error);
+      }
       ++model->caches;
       *cache =
           new ToyCache{model, spec->block_size,

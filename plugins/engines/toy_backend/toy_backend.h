@@ -37,7 +37,8 @@ struct ToyModel {
 
   uint64_t now_ns = 0;
   std::vector<ToyForward> forwards;
-  int caches = 0;  // open ones
+  int caches = 0;                       // open ones
+  uint32_t memory_blocks = UINT32_MAX;  // larger caches are refused as kExhausted
 };
 
 const assay_backend_table* toy_backend();
