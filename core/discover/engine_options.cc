@@ -64,6 +64,10 @@ class Resolver {
       fail(invalid("--temperature " + number(o.temperature) +
                    " is not above 0, and logits are divided by it: for greedy decoding give --top_k 1"));
     }
+    if (o.top_k == 1 && !(o.temperature > 0)) {
+      o.notes.push_back("--temperature " + number(o.temperature) + " has no effect with --top_k 1");
+      o.temperature = 1.0;
+    }
     if (o.seed < 0) fail(invalid("--seed " + std::to_string(o.seed) + " is negative"));
   }
 

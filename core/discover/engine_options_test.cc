@@ -258,6 +258,14 @@ TEST(EngineOptions, EveryCaseOfTheTreeResolves) {
   EXPECT_THAT(options->notes, IsEmpty());
 }
 
+TEST(EngineOptions, ATemperatureMeansNothingToGreedyDecoding) {
+  const auto options = resolve(std::string(kLeast) + "  --temperature: 0\n");
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_EQ(options->temperature, 1.0) << "engines want a number above 0";
+  EXPECT_THAT(options->notes, ElementsAre("--temperature 0 has no effect with --top_k 1"));
+  EXPECT_THAT(failure(std::string(kLeast) + "  --temperature: nan\n"), HasSubstr("finite number"));
+}
+
 constexpr const char* kDynamic = "  --load: c\n  --tokenizer-type: TikTokenizer\n  --tokenizer-model: v.json\n";
 constexpr const char* kScript = "ASSAY:\n  script: gpt_dynamic_inference.py\n";
 

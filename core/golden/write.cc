@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "assay/golden.h"
 #include "core/golden/json_text.h"
@@ -76,7 +78,18 @@ void append_margins(std::string& out, const Routing& routing) {
   });
 }
 
+// Further fields that have a place among the others in the dynamic script's order.
+constexpr std::string_view kBeforeTopN[] = {"ttft", "cuda_graph_request_count_map", "step_count"};
+constexpr std::string_view kTopN = "top_n_logprobs";  // here where it is null
+constexpr std::string_view kPromptTopN = "prompt_top_n_logprobs";
+
+bool has_place(std::string_view name) {
+  return std::find(std::begin(kBeforeTopN), std::end(kBeforeTopN), name) != std::end(kBeforeTopN) || name == kTopN ||
+         name == kPromptTopN;
+}
+
 void append_request(std::string& out, const RequestRecord& request, GoldenForm form) {
+  const bool dynamic = form == GoldenForm::kDynamic;
   Members members(out);
   const auto doubles = [&](std::string_view name, const std::optional<std::vector<double>>& values) {
     if (!values) return;
@@ -105,11 +118,24 @@ void append_request(std::string& out, const RequestRecord& request, GoldenForm f
     members.name("latency");
     json::append_double(out, *request.latency);
   }
-  top(form == GoldenForm::kDynamic ? "top_n_logprobs" : "generated_top_n_logprobs", request.top_n);
-  doubles("logprobs", request.logprobs);
+  const auto further = [&](std::string_view wanted) {
+    for (const auto& [name, value] : request.extra) {
+      if (name != wanted) continue;
+      members.name(name);
+      out += value;
+    }
+  };
+  if (dynamic) {
+    for (const std::string_view name : kBeforeTopN) further(name);
+    request.top_n ? top(kTopN, request.top_n) : further(kTopN);
+    request.prompt_top_n ? top(kPromptTopN, request.prompt_top_n) : further(kPromptTopN);
+  } else {
+    top("generated_top_n_logprobs", request.top_n);
+    doubles("logprobs", request.logprobs);
+  }
   doubles("prompt_logprobs", request.prompt_logprobs);
   doubles("generated_logprobs", request.generated_logprobs);
-  top("prompt_top_n_logprobs", request.prompt_top_n);
+  dynamic ? doubles("logprobs", request.logprobs) : top(kPromptTopN, request.prompt_top_n);
   if (request.prompt_ids) {
     members.name("prompt_tokens");
     append_ints(out, *request.prompt_ids);
@@ -127,6 +153,7 @@ void append_request(std::string& out, const RequestRecord& request, GoldenForm f
     }
   }
   for (const auto& [name, value] : request.extra) {
+    if (dynamic && has_place(name)) continue;
     members.name(name);
     out += value;
   }

@@ -1,6 +1,8 @@
 #include "core/run/result_form.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 namespace assay::run {
@@ -9,6 +11,29 @@ namespace {
 bool has_graph_map(const RequestRecord& record) {
   return std::any_of(record.extra.begin(), record.extra.end(),
                      [](const auto& field) { return field.first == "cuda_graph_request_count_map"; });
+}
+
+constexpr const char* kSteps = "step_count";
+
+// The script asks the engine when all requests have ended: one number for all.
+void share_steps(ResultSet* results) {
+  long long most = -1;
+  const auto each = [&](const auto& visit) {
+    for (RequestRecord& record : results->requests) {
+      for (auto& [name, value] : record.extra) {
+        if (name == kSteps) visit(value);
+      }
+    }
+  };
+  each([&](const std::string& value) { most = std::max(most, std::atoll(value.c_str())); });
+  if (most >= 0) each([&](std::string& value) { value = std::to_string(most); });
+}
+
+// Lists that nobody asked for are null there, not absent.
+void add_null(const char* name, bool absent, RequestRecord* record) {
+  const auto same = [&](const auto& field) { return field.first == name; };
+  if (absent && std::none_of(record->extra.begin(), record->extra.end(), same))
+    record->extra.emplace_back(name, "null");
 }
 
 // The last G values are those of the generated tokens.
@@ -27,7 +52,12 @@ void set_form(ResultSet* results) {
   results->form = GoldenForm::kStatic;
   if (results->requests.empty() || !has_graph_map(results->requests.front())) return;
   results->form = GoldenForm::kDynamic;
-  for (RequestRecord& record : results->requests) split_logprobs(&record);
+  for (RequestRecord& record : results->requests) {
+    split_logprobs(&record);
+    add_null("top_n_logprobs", !record.top_n, &record);
+    add_null("prompt_top_n_logprobs", !record.prompt_top_n, &record);
+  }
+  share_steps(results);
 }
 
 void keep_every(size_t every, ResultSet* results) {

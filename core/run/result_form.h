@@ -6,7 +6,8 @@
 namespace assay::run {
 
 // Form D where the engine gave a `cuda_graph_request_count_map`, as the dynamic script's results have one: records then
-// hold prompt_logprobs and generated_logprobs beside logprobs. Else form S.
+// hold prompt_logprobs and generated_logprobs beside logprobs, null in place of top-n lists that nobody asked for, and
+// all the step_count of the last one to end. Else form S.
 void set_form(ResultSet* results);
 
 // Leaves requests 0, every, 2 * every ... and the last one, in the order of the set; `every` >= 1.

@@ -8,7 +8,8 @@ namespace assay::run {
 namespace {
 
 using nlohmann::json;
-using testing::UnorderedElementsAre;
+using nlohmann::ordered_json;
+using testing::ElementsAre;
 
 ResultSet one(const std::vector<std::pair<std::string, std::string>>& extra) {
   ResultSet set;
@@ -27,21 +28,39 @@ ResultSet one(const std::vector<std::pair<std::string, std::string>>& extra) {
 
 // megatron.md 1.1, key set D.
 TEST(ResultForm, ADynamicResultHasTheKeysOfTheDynamicScript) {
-  ResultSet set = one({{"ttft", "0.5"}, {"cuda_graph_request_count_map", "{}"}, {"step_count", "3"}});
+  ResultSet set =
+      one({{"ttft", "0.5"}, {"engine_counters", "{}"}, {"cuda_graph_request_count_map", "{}"}, {"step_count", "3"}});
   set_form(&set);
   EXPECT_EQ(set.form, GoldenForm::kDynamic);
-  const json request = json::parse(results_text(set))["0"];
+  const ordered_json request = ordered_json::parse(results_text(set))["0"];
   std::vector<std::string> keys;
   for (const auto& item : request.items()) keys.push_back(item.key());
-  EXPECT_THAT(keys, UnorderedElementsAre("input_prompt", "generated_text", "generated_tokens", "latency", "ttft",
-                                         "cuda_graph_request_count_map", "step_count", "top_n_logprobs",
-                                         "prompt_top_n_logprobs", "prompt_logprobs", "generated_logprobs", "logprobs"));
-  EXPECT_EQ(request["prompt_logprobs"], json({-1.0, -2.0}));
-  EXPECT_EQ(request["generated_logprobs"], json({-0.5, -0.25}));
+  EXPECT_THAT(keys, ElementsAre("input_prompt", "generated_text", "generated_tokens", "latency", "ttft",
+                                "cuda_graph_request_count_map", "step_count", "top_n_logprobs", "prompt_top_n_logprobs",
+                                "prompt_logprobs", "generated_logprobs", "logprobs", "engine_counters"));
+  EXPECT_EQ(request["prompt_logprobs"], ordered_json({-1.0, -2.0}));
+  EXPECT_EQ(request["generated_logprobs"], ordered_json({-0.5, -0.25}));
   const Result<ResultSet> back = read_results_text(results_text(set), "back");
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(back->form, GoldenForm::kDynamic);
   EXPECT_EQ(back->requests[0].top_n->entries.size(), 2U);
+}
+
+TEST(ResultForm, ADynamicResultSaysNullWhereNothingWasAskedAndOneStepCountForAll) {
+  ResultSet set = one({{"cuda_graph_request_count_map", "{}"}, {"step_count", "3"}});
+  set.requests[0].top_n.reset();
+  set.requests[0].prompt_top_n.reset();
+  set.requests.push_back(set.requests[0]);
+  set.requests[1].id = "1";
+  set.requests[1].extra[1].second = "12";
+  set_form(&set);
+  const json both = json::parse(results_text(set));
+  EXPECT_TRUE(both["0"]["top_n_logprobs"].is_null());
+  EXPECT_TRUE(both["1"]["prompt_top_n_logprobs"].is_null());
+  EXPECT_EQ(both["0"]["step_count"], 12);
+  const Result<ResultSet> back = read_results_text(results_text(set), "back");
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(back->form, GoldenForm::kDynamic);
 }
 
 TEST(ResultForm, KeepsEveryNthRequestAndTheLastOne) {

@@ -103,9 +103,11 @@ bool request_id_less(std::string_view a, std::string_view b);
 Result<ResultSet> read_results(const std::string& path);
 Result<ResultSet> read_results_text(std::string_view json, const std::string& name);
 
-// The JSON text of a set in the static script's schema (form D: top_n_logprobs) and key order (input_prompt,
-// generated_text, generated_tokens, tpot, latency, generated_top_n_logprobs, logprobs, then what else there is). ASCII
-// only; doubles in their shortest spelling that reads back to the same bits; NaN and infinities bare; ill-formed UTF-8
+// The JSON text of a set in the static script's schema and key order (input_prompt, generated_text, generated_tokens,
+// tpot, latency, generated_top_n_logprobs, logprobs, then what else there is), form D in those of the dynamic script
+// (input_prompt, generated_text, generated_tokens, latency, ttft, cuda_graph_request_count_map, step_count,
+// top_n_logprobs, prompt_top_n_logprobs, prompt_logprobs, generated_logprobs, logprobs, then the rest). ASCII only;
+// doubles in their shortest spelling that reads back to the same bits; NaN and infinities bare; ill-formed UTF-8
 // becomes U+FFFD.
 std::string results_text(const ResultSet& set);
 

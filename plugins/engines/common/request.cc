@@ -48,6 +48,10 @@ Status take_prompt(const assay_request& from, const TextCodec& codec, Request* r
   Result<std::vector<int32_t>> ids = codec.encode(*request->prompt);
   if (!ids) return ids.status().with("prompt");
   request->prompt_ids = *std::move(ids);
+  if (const std::optional<std::string> name = codec.unknown_special(*request->prompt)) {
+    return invalid("prompt names the special token " + *name +
+                   ", which the tokenizer does not have; correct it or raise --tiktoken-num-special-tokens");
+  }
   return {};
 }
 

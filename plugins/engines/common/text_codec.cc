@@ -35,6 +35,18 @@ Result<std::vector<int32_t>> TextCodec::encode(std::string_view prompt) const {
   return model::encode_prompt(*tokenizer_, prompt);
 }
 
+std::optional<std::string> TextCodec::unknown_special(std::string_view text) const {
+  constexpr std::string_view kBegin = "<SPECIAL_";
+  for (size_t at = text.find(kBegin); tokenizer_ && at != std::string_view::npos; at = text.find(kBegin, at + 1)) {
+    const size_t end = text.find_first_not_of("0123456789", at + kBegin.size());
+    if (end == std::string_view::npos || end == at + kBegin.size() || text[end] != '>') continue;
+    const std::string_view name = text.substr(at, end + 1 - at);
+    const Result<std::vector<int32_t>> ids = model::encode_prompt(*tokenizer_, name);
+    if (!ids || ids->size() != 1) return std::string(name);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> TextCodec::decode(std::span<const int32_t> ids) const {
   if (!tokenizer_) return std::nullopt;
   std::string text;

@@ -35,6 +35,10 @@ class TextCodec {
   // kInvalid for text that is not UTF-8 or that the tokenizer refuses, kUnsupported without a tokenizer.
   Result<std::vector<int32_t>> encode(std::string_view prompt) const;
 
+  // The first `<SPECIAL_n>` in a text, as the tokenizer names special tokens, that it does not have: encode would take
+  // its letters one by one. nullopt: there is none.
+  std::optional<std::string> unknown_special(std::string_view text) const;
+
   // Text of ids with special tokens left out. Ids that only the padded vocabulary has become U+FFFD. nullopt without a
   // tokenizer.
   std::optional<std::string> decode(std::span<const int32_t> ids) const;

@@ -98,6 +98,16 @@ TEST_F(Codec, ShowsIdsOfThePaddedVocabularyAsReplacementCharacters) {
   EXPECT_EQ(codec_.token(300), std::nullopt);
 }
 
+TEST_F(Codec, FindsSpecialTokensThatTheTokenizerDoesNotHave) {
+  EXPECT_EQ(codec_.unknown_special("a <SPECIAL_9> b <SPECIAL_10> c"), "<SPECIAL_10>");
+  EXPECT_EQ(codec_.unknown_special("<SPECIAL_<SPECIAL_70>"), "<SPECIAL_70>");
+  for (const char* text :
+       {"", "<SPECIAL_9>", "<SPECIAL_>", "<SPECIAL_12", "<SPECIAL_x>", "<|endoftext|>", "SPECIAL_70"}) {
+    EXPECT_EQ(codec_.unknown_special(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(TextCodec(nullptr).unknown_special("<SPECIAL_70>"), std::nullopt);
+}
+
 TEST_F(Codec, RefusesTextThatIsNotUtf8) { EXPECT_THAT(codec_.encode("a\xc3").status().message(), HasSubstr("UTF-8")); }
 
 TEST(TextCodec, RefusesADescriptionThatItDoesNotKnow) {
