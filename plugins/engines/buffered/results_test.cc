@@ -58,6 +58,28 @@ TEST_F(Results, StopAtAnotherIdOrAtNone) {
   EXPECT_THAT(failure(R"({"termination_id": 64})"), HasSubstr("termination_id 64 is outside of the model's"));
 }
 
+TEST_F(Results, AreEmptyWhereTheFirstTokenIsAStopWord) {
+  count_up(0, 0);
+  open(R"({"stop_words": ["4"], "results": "dynamic"})");
+  const Outcome outcome = run({{.text = "1 2 3", .top_n = 1}, {.text = "3"}, {.text = "7", .max_new_tokens = 2}});
+  for (const uint64_t id : {0, 1}) {
+    EXPECT_THAT(outcome.finished.at(id).tokens, IsEmpty());
+    EXPECT_THAT(outcome.finished.at(id).generated_logprobs, IsEmpty());
+    EXPECT_FALSE(outcome.streamed.contains(id));
+  }
+  EXPECT_EQ(outcome.finished.at(0).prompt_logprobs.size(), 2U);
+  EXPECT_THAT(outcome.finished.at(2).tokens, ElementsAre(8, 9));
+  expect_all_blocks_free();
+}
+
+TEST_F(Results, NeedNoForwardWhereNothingIsAskedOfThem) {
+  open("{}");
+  const Outcome outcome = run({{.text = "5", .max_new_tokens = 0}, {.text = "5 6", .max_new_tokens = 0}});
+  EXPECT_THAT(outcome.finished.at(0).tokens, IsEmpty());
+  EXPECT_EQ(outcome.finished.at(1).prompt_logprobs, logprobs({5, 6}, 1));
+  EXPECT_EQ(model_.forwards.size(), 1U) << "that of the second one's prompt";
+}
+
 TEST_F(Results, EndAtAStopWordAndDropItWithAllThatBelongsToIt) {
   count_up(0, 0);
   open(R"({"stop_words": ["9 9", "6 7"]})");
