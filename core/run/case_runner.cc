@@ -169,7 +169,13 @@ CaseRunner::Judged CaseRunner::run_once(const CaseOrder& order, const Files& fil
   {
     const Redirect redirect(files.log);
     try {
-      judged = order.relation.empty() ? run_and_judge(order, files) : run_relation(order, files);
+      const Status held = order.deterministic ? check_levels(claims_of(engine_, plan_, model_)) : Status();
+      if (!held.ok()) {
+        judged.verdict = {Verdict::kInvalid, held.message(), "", {}};
+        judged.engine_failed = true;
+      } else {
+        judged = order.relation.empty() ? run_and_judge(order, files) : run_relation(order, files);
+      }
     } catch (const std::exception& failure) {
       judged.verdict = {Verdict::kCrashed, fmt::format("worker: {}", failure.what()), "", {}};
     }
@@ -230,10 +236,6 @@ Result<SessionResult> CaseRunner::run_passes(const CaseOrder& order, const Engin
 
 CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files& files) {
   Judged judged;
-  if (!given.relation.empty()) {
-    judged.verdict = {Verdict::kNotComparable, fmt::format("relation {}: cannot be run yet", given.relation), "", {}};
-    return judged;
-  }
   std::vector<Quantity> quantities;
   Result<CaseOrder> filled = with_recorded_requests(given, &quantities);
   if (!filled) {
@@ -242,13 +244,6 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   }
   const CaseOrder& order = *filled;
   judged.summary.requests = order.prompts.size();
-  if (order.deterministic) {
-    if (const Status held = check_levels(claims_of(engine_, plan_, model_)); !held.ok()) {
-      judged.verdict = {Verdict::kInvalid, held.message(), "", {}};
-      judged.engine_failed = true;
-      return judged;
-    }
-  }
   const EngineInput input{.engine = &engine_,
                           .backend = model_.backend(),
                           .model = model_.model(),
