@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/cuda/kernels/attend_many.h"
-#include "backends/cuda/kernels/linear_many.h"
+#include "backends/cuda/kernels/linear_any.h"
 
 namespace assay::cuda {
 

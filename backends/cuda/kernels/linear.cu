@@ -1,5 +1,6 @@
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/linear.h"
+#include "backends/cuda/kernels/tensor_core.cuh"
 #include "backends/cuda/runtime/error.h"
 
 namespace assay::cuda {
@@ -10,13 +11,6 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kSegmentTiles = kBlock / kTile;
 constexpr int kHalfWarps = kThreads / kLanes;
 constexpr int kRows = 4;  // of a half-warp, fp32
-
-__device__ void mma(float (&d)[4], uint4 a, uint32_t b0, uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
-}
 
 // One warp: 16 rows, up to 8 tokens.
 __global__ void __launch_bounds__(kThreads) tensor_kernel(LinearArgs a, Groups groups) {

@@ -1,5 +1,6 @@
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/linear_many.h"
+#include "backends/cuda/kernels/tensor_core.cuh"
 #include "backends/cuda/runtime/error.h"
 
 namespace assay::cuda {
@@ -24,13 +25,6 @@ __device__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>
 __device__ void copy_async(uint32_t to, const void* from, bool real) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? kPieces : 0)
                : "memory");
-}
-
-__device__ void mma(float (&d)[4], const uint4& a, uint32_t b0, uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
 // Up to kManyTokens tokens of one expert; count 0: nothing to do. Every warp finds it for itself.
@@ -205,11 +199,6 @@ void linear_many(const LinearArgs& args, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>((args.weight.rows + rows - 1) / rows), static_cast<unsigned>(tiles));
   many_kernel<<<grid, kThreads, kSharedBytes, stream>>>(a, groups);
   check_launch("linear_many");
-}
-
-void linear_any(const LinearArgs& args, cudaStream_t stream) {
-  const bool many = args.x.bf16 && args.tokens > kTileTokens;
-  (many ? linear_many : linear)(args, stream);
 }
 
 }  // namespace assay::cuda

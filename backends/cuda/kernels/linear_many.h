@@ -12,8 +12,4 @@ inline constexpr int kManyTokens = 64;  // tokens of one tile
 // kManyTokens tokens of an expert.
 void linear_many(const LinearArgs& args, cudaStream_t stream);
 
-// The faster of the versions for these arguments: linear_many where tensor cores have more tokens than a tile of
-// linear() takes, else linear.
-void linear_any(const LinearArgs& args, cudaStream_t stream);
-
 }  // namespace assay::cuda

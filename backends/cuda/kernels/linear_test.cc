@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cuda/kernels/linear_few.h"
 #include "backends/cuda/kernels/linear_many.h"
 #include "backends/cuda/kernels/pack.h"
 #include "backends/cuda/kernels/routing.h"
@@ -203,16 +204,20 @@ TEST_F(LinearKernel, GateAndUpRowsSideBySideGiveTheSameBits) {
   EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, true), tensor(w, x, rows, cols, false)));
 }
 
-TEST_F(LinearKernel, ManyTokensGetTheBitsOfTheSimpleKernel) {
-  for (const int cols : {8, 16, 40, 64, 250, 256, 272, 600, 1408}) {
+TEST_F(LinearKernel, FewAndManyTokensGetTheBitsOfTheSimpleKernel) {
+  for (const int cols : {8, 16, 40, 64, 250, 256, 272, 600, 2500}) {
     for (const int rows : {1, 16, 130, 290}) {
       for (const int tokens : {1, 9, 63, 64, 65, 200}) {
         const Bits w = narrow(some_floats(static_cast<size_t>(rows * cols), 12));
         const Bits x = narrow(some_floats(static_cast<size_t>(tokens * cols), 13));
         for (const bool gated : {false, true}) {
           if (gated && rows % 16 != 0) continue;
-          EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, gated, linear_many), tensor(w, x, rows, cols, gated)))
-              << rows << " x " << cols << ", " << tokens << " tokens, gated " << gated;
+          const Floats simple = tensor(w, x, rows, cols, gated);
+          for (const Version version : {linear_few, linear_many}) {
+            EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, gated, version), simple))
+                << rows << " x " << cols << ", " << tokens << " tokens, gated " << gated << ", version "
+                << (version == linear_few ? "few" : "many");
+          }
         }
       }
     }
@@ -260,11 +265,12 @@ Floats through_experts(Version version, int tokens, int topk, bool slots_as_inpu
   return download(y);
 }
 
-TEST_F(LinearKernel, ManyTokensOfExpertsGetTheBitsOfTheSimpleKernel) {
+TEST_F(LinearKernel, FewAndManyTokensOfExpertsGetTheBitsOfTheSimpleKernel) {
   for (const int tokens : {1, 40, 130}) {
     for (const bool slots_as_inputs : {false, true}) {
       const Floats simple = through_experts(linear, tokens, 3, slots_as_inputs);
       EXPECT_EQ(std::count_if(simple.begin(), simple.end(), [](float v) { return v != v; }), 0);
+      EXPECT_TRUE(same_bits(through_experts(linear_few, tokens, 3, slots_as_inputs), simple)) << tokens << " tokens";
       EXPECT_TRUE(same_bits(through_experts(linear_many, tokens, 3, slots_as_inputs), simple)) << tokens << " tokens";
     }
   }
