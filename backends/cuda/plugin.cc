@@ -11,10 +11,10 @@ const assay_host* host_of_plugin = nullptr;  // set once, by the first query
 
 int32_t describe(assay_backend_info* info, assay_error*) {
   constexpr int32_t kPreference = 20;
-  static const assay::Result<assay::cuda::Device> kDevice = assay::cuda::find_device();
-  static const std::string kText = kDevice.ok() ? "cuda " + kDevice->name : kDevice.status().message();
-  info->usable = kDevice.ok() ? kPreference : 0;
-  info->device = assay::sdk::view(kText);
+  static const assay::Result<assay::cuda::Device> found = assay::cuda::find_device();
+  static const std::string words = found.ok() ? "cuda " + found->name : found.status().message();
+  info->usable = found.ok() ? kPreference : 0;
+  info->device = assay::sdk::view(words);
   return ASSAY_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "backends/cuda/kernels/attend_many.h"
 #include "backends/cuda/runtime/buffer.h"
@@ -38,7 +39,7 @@ class Sequence {
   size_t place(int group, int position) const {
     const int block = table_[static_cast<size_t>(position / s_.block_size)];
     const int head = (blocks_ + block) * s_.groups + group;
-    return static_cast<size_t>((head * s_.block_size + position % s_.block_size) * s_.channels);
+    return static_cast<size_t>(head * s_.block_size + position % s_.block_size) * static_cast<size_t>(s_.channels);
   }
   CacheView view(void* keys, void* values) const {
     return {keys, values, s_.bf16, s_.groups, s_.channels, s_.block_size, blocks_};
@@ -147,7 +148,7 @@ TEST_F(AttentionKernel, ManyQueriesGetTheBitsOfTheSimpleKernel) {
         bundles.insert(bundles.end(), {t, std::min(kBundle, tokens - t)});
       }
       const auto device_bundles = upload(bundles);
-      const auto queries = upload(some_floats(static_cast<size_t>(tokens * width), 3));
+      const auto queries = upload(some_floats(static_cast<size_t>(tokens) * static_cast<size_t>(width), 3));
       DeviceBuffer<int32_t> storage;
       AttendArgs args{.first = first, .queries = queries.data()};
       args.cache = sequence.view(keys.data(), values.data());
@@ -162,7 +163,7 @@ TEST_F(AttentionKernel, ManyQueriesGetTheBitsOfTheSimpleKernel) {
       args.splits = splits.data();
       std::vector<std::vector<uint16_t>> results;
       for (const auto version : {attend, attend_many}) {
-        const auto y = upload(std::vector<uint16_t>(static_cast<size_t>(tokens * width), 0x7fc0u));
+        const auto y = upload(std::vector<uint16_t>(static_cast<size_t>(tokens) * static_cast<size_t>(width), 0x7fc0u));
         args.y = {y.data(), width, true};
         version(args, nullptr);
         results.push_back(download(y));

@@ -88,7 +88,7 @@ TEST_F(ElementwiseKernel, ActivationsGiveTheBitsOfTheReference) {
   for (const auto activation :
        {Activation::kSwiglu, Activation::kSquaredRelu, Activation::kGeluErf, Activation::kGeluTanh}) {
     const int columns = width * (activation == Activation::kSwiglu ? 2 : 1);
-    Floats fc1 = some_floats(static_cast<size_t>(tokens * columns), 4);
+    Floats fc1 = some_floats(static_cast<size_t>(tokens) * static_cast<size_t>(columns), 4);
     for (size_t i = 0; i < fc1.size(); ++i) fc1[i] = std::ldexp(fc1[i], static_cast<int>(i % 60) - 40);
     const auto device_fc1 = upload(fc1);
     const auto factor = upload(factors);

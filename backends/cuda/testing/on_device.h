@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -34,6 +36,11 @@ inline std::vector<float> some_floats(size_t count, uint32_t seed) {
   return values;
 }
 
+template <class T>
+std::array<std::byte, sizeof(T)> bytes_of(const T& value) {
+  return std::bit_cast<std::array<std::byte, sizeof(T)>>(value);
+}
+
 // Success when every element has the same bits; else the first that has not, and how many.
 template <class T>
 ::testing::AssertionResult same_bits(const std::vector<T>& seen, const std::vector<T>& wanted) {
@@ -43,7 +50,7 @@ template <class T>
   size_t different = 0;
   size_t first = 0;
   for (size_t i = wanted.size(); i-- > 0;) {
-    if (std::memcmp(&seen[i], &wanted[i], sizeof(T)) == 0) continue;
+    if (bytes_of(seen[i]) == bytes_of(wanted[i])) continue;
     ++different;
     first = i;
   }
