@@ -13,9 +13,8 @@ using ::testing::HasSubstr;
 TEST(CudaModel, WrongOptionsAreNamed) {
   const model::ModelConfig config;
   EXPECT_THAT(open_cuda(config, "/nowhere", R"({"prefil":"fast"})").status().message(),
-              HasSubstr("'prefil' is unknown; known are: load_threads, slice"));
-  EXPECT_THAT(open_cuda(config, "/nowhere", R"({"load_threads":99})").status().message(),
-              HasSubstr("'load_threads': 99"));
+              HasSubstr("'prefil' is unknown; known are: threads, slice"));
+  EXPECT_THAT(open_cuda(config, "/nowhere", R"({"threads":99})").status().message(), HasSubstr("'threads': 99"));
   EXPECT_THAT(open_cuda(config, "/nowhere", R"({"slice":0})").status().message(), HasSubstr("'slice': 0"));
 }
 

@@ -29,17 +29,24 @@ struct CudaCache : Cache {
 
 class CudaModel : public backend::Model {
  public:
-  CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes, size_t slice)
+  struct Options {
+    int threads = 1;   // of the host, that load the weights
+    size_t slice = 1;  // tokens of one pass through the layers
+  };
+
+  CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes,
+            const Options& options)
       : config_(config),
         device_(std::move(device)),
         weights_(std::move(weights)),
         notes_(std::move(notes)),
-        name_("cuda " + device_.name),
+        name_("cuda " + device_.name + ", loaded by " + std::to_string(options.threads) +
+              (options.threads == 1 ? " thread" : " threads")),
         moe_layers_(static_cast<size_t>(std::count(config.moe_layers.begin(), config.moe_layers.end(), true))),
         bf16_(config.arithmetic == model::Arithmetic::kBf16),
         rotary_(config_),
         outputs_(config_, weights_),
-        w_(config_, slice) {}
+        w_(config_, options.slice) {}
 
   const ModelConfig& config() const override { return config_; }
   uint64_t weight_bytes() const override { return weights_.region.size(); }
@@ -264,31 +271,30 @@ class CudaModel : public backend::Model {
 };
 
 Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const ModelConfig& config,
-                                                const std::string& checkpoint, int threads, size_t slice) {
+                                                const std::string& checkpoint, const CudaModel::Options& options) {
   use_device(device);
   Result<std::unique_ptr<model::Checkpoint>> opened = model::Checkpoint::open(checkpoint);
   if (!opened) return opened.status();
-  Result<Weights> weights = load_weights(**opened, config, device, threads);
+  Result<Weights> weights = load_weights(**opened, config, device, options.threads);
   if (!weights) return weights.status();
   auto notes = backend::unused_note((*opened)->contents().path, weights->unused);
   return std::unique_ptr<backend::Model>(
-      std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes), slice));
+      std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes), options));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<backend::Model>> open_cuda(const ModelConfig& config, std::string_view checkpoint,
                                                   std::string_view options) {
-  constexpr std::string_view kKnown[] = {"load_threads", "slice"};
+  constexpr std::string_view kKnown[] = {"threads", "slice"};
   constexpr int64_t kMostSlice = 4096;
   constexpr int64_t kMostThreads = 16;
   Result<backend::Options> parsed = backend::Options::parse(options, kKnown);
   if (!parsed) return parsed.status();
-  Result<int64_t> threads = parsed->number("load_threads", 0);
+  Result<int64_t> threads = parsed->number("threads", 0);
   if (!threads) return threads.status();
   if (*threads < 0 || *threads > kMostThreads) {
-    return invalid("backend option 'load_threads': " + std::to_string(*threads) +
-                   ", expected 1 .. 16, or 0 for one a core");
+    return invalid("backend option 'threads': " + std::to_string(*threads) + ", expected 1 .. 16, or 0 for one a core");
   }
   if (*threads == 0) threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
   Result<int64_t> slice = parsed->number("slice", kSlice);
@@ -299,7 +305,8 @@ Result<std::unique_ptr<backend::Model>> open_cuda(const ModelConfig& config, std
   Result<Device> device = find_device();
   if (!device) return device.status();
   return on_device([&] {
-    return open_on(*device, config, std::string(checkpoint), static_cast<int>(*threads), static_cast<size_t>(*slice));
+    return open_on(*device, config, std::string(checkpoint),
+                   {.threads = static_cast<int>(*threads), .slice = static_cast<size_t>(*slice)});
   });
 }
 

@@ -9,9 +9,9 @@
 
 namespace assay::cuda {
 
-// Options, all integers: "load_threads" (0: one a core, at most 16), "slice" (tokens of one pass through the layers, 1
-// .. 4096, 1024 by default; changes time and memory, no bit of a result). kInfra when no device can be used
-// (find_device), kExhausted when the weights do not fit.
+// Options, all integers, none of which changes a bit of a result: "threads" (of the host, that load the weights; 0: one
+// a core, at most 16), "slice" (tokens of one pass through the layers, 1 .. 4096, 1024 by default). kInfra when no
+// device can be used (find_device), kExhausted when the weights do not fit.
 Result<std::unique_ptr<backend::Model>> open_cuda(const model::ModelConfig& config, std::string_view checkpoint,
                                                   std::string_view options);
 

@@ -45,7 +45,7 @@ constexpr assay_plugin kPlugin = {
     "cuda",
     "0.1.0",
     "All models on an NVIDIA GPU of compute capability 9.0 or later; fp32 equal to the reference bit for bit",
-    R"({"type":"object","properties":{"load_threads":{"type":"integer","minimum":0,"maximum":16},)"
+    R"({"type":"object","properties":{"threads":{"type":"integer","minimum":0,"maximum":16},)"
     R"("slice":{"type":"integer","minimum":1,"maximum":4096}},)"
     R"("additionalProperties":false})",
     &kTable};
