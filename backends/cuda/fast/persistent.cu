@@ -1,0 +1,113 @@
+#include "backends/cuda/fast/persistent.h"
+#include "backends/cuda/fast/persistent_attention.cuh"
+#include "backends/cuda/fast/persistent_experts.cuh"
+
+namespace assay::cuda::fast {
+namespace {
+
+using namespace persistent;
+
+template <int kColumns>
+__global__ void __launch_bounds__(kThreads + 32, 1) persistent_kernel(const __grid_constant__ Args args) {
+  extern __shared__ __align__(128) char memory[];
+  Shared<kColumns>& shared = *reinterpret_cast<Shared<kColumns>*>(memory);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kUnits<kColumns>; ++i) {
+      barrier_init(shared_address(&shared.ring.full[i]));
+      barrier_init(shared_address(&shared.ring.empty[i]));
+    }
+    barrier_init(shared_address(&shared.ring.known));
+    barrier_publish();
+  }
+  __syncthreads();
+  if (threadIdx.x >= kThreads) {
+    if (threadIdx.x == kThreads) {
+      request_all(args, shared.ring, shared.routed, Turn{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)});
+    }
+    return;
+  }
+  Step<kColumns>(args, shared).run();
+}
+
+template <int kColumns>
+cudaError_t start(const Args& args, cudaStream_t stream) {
+  const auto kernel = persistent_kernel<kColumns>;
+  const size_t shared = sizeof(Shared<kColumns>);
+  cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  int device = 0;
+  int blocks = 0;
+  if (error == cudaSuccess) error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = kThreads + 32;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, args);
+}
+
+}  // namespace
+
+cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cudaStream_t stream) {
+  const ModelWeights& model = *args.model;
+  const StepBuffers& b = args.buffers;
+  if (model.layers.size() > kMostLayers || model.heads_per_group > kHeadRows) return cudaErrorInvalidValue;
+  for (const LayerWeights& layer : model.layers) {
+    const ExpertWeights& w = layer.experts;
+    const bool fits = segments(w.width) <= kMostExpertSegments && segments(w.shared_width) <= kMostSharedSegments &&
+                      (args.tokens > 1 || w.topk * w.width + w.shared_width <= kStagedNumbers - kSegment);
+    if (!fits) return cudaErrorInvalidValue;
+  }
+  uint32_t* pick_tickets = b.counters + 1;
+  Args a = {};
+  for (size_t i = 0; i < model.layers.size(); ++i) a.layers[i] = model.layers[i];
+  a.layer_count = static_cast<int>(model.layers.size());
+  a.groups = model.groups;
+  a.heads_per_group = model.heads_per_group;
+  a.eps = model.eps;
+  a.rounded_router = model.rounded_router;
+  a.final_gamma = model.final_gamma;
+  a.output = model.output;
+  a.vocabulary = model.vocabulary;
+  a.rotary = model.rotary;
+  a.buffers = b;
+  a.cache = {args.keys, args.values, args.table, args.table_stride, args.block_size};
+  a.layer_bytes = args.layer_bytes;
+  a.tokens = args.tokens;
+  a.splits = args.splits;
+  a.pick = {.logits = b.logits,
+            .embeddings = model.embeddings,
+            .vocabulary = model.vocabulary,
+            .tokens = args.tokens,
+            .segments = b.segments,
+            .tickets = pick_tickets,
+            .ids = b.ids,
+            .positions = b.positions,
+            .logprobs = b.logprobs,
+            .x = b.x};
+  a.attention_tickets = pick_tickets + args.tokens;
+  a.counters = own.counters;
+  a.in_flight = own.in_flight;
+  uint64_t* place = own.workspace;
+  const auto take = [&](int numbers) {
+    uint64_t* first = place;
+    place += static_cast<size_t>(args.tokens) * numbers;
+    return first;
+  };
+  a.tagged.qkv = take(model.groups * (model.heads_per_group + 2) * kHeadSize);
+  a.tagged.attended = take(kHidden / 2);
+  a.tagged.projected = take(kHidden);
+  a.tagged.x = take(kHidden);
+  a.tagged.logits = take(kMostExperts);
+  a.times = own.times;
+  return args.tokens == 1 ? start<1>(a, stream) : start<8>(a, stream);
+}
+
+}  // namespace assay::cuda::fast
