@@ -1,0 +1,247 @@
+// Decode steps of the 16B mixture of experts on one device, with random weights that the device itself fills: GB/s of
+// every kernel (declared bytes / time), milliseconds of a step, and where the persistent kernel's time goes.
+//
+//   cuda_decode_bench kernels|step|phases|batch ...
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "backends/cuda/fast/testing/random_model.h"
+
+namespace {
+
+using namespace assay::cuda::fast;
+
+#define CHECK(x) check((x), #x)
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+__global__ void read_all(const uint4* from, size_t count, uint32_t* sink) {
+  uint32_t x = 0;
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
+  for (; i + 7 * stride < count; i += 8 * stride) {
+    uint4 v[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] = __ldcs(from + i + j * stride);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) x ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
+  }
+  if (x == 0x12345678u) *sink = x;
+}
+
+// Milliseconds of `work` on the stream.
+float time_of(cudaStream_t stream, const std::function<void()>& work) {
+  cudaEvent_t begin, end;
+  CHECK(cudaEventCreate(&begin));
+  CHECK(cudaEventCreate(&end));
+  CHECK(cudaEventRecord(begin, stream));
+  work();
+  CHECK(cudaEventRecord(end, stream));
+  CHECK(cudaEventSynchronize(end));
+  float ms = 0;
+  CHECK(cudaEventElapsedTime(&ms, begin, end));
+  CHECK(cudaEventDestroy(begin));
+  CHECK(cudaEventDestroy(end));
+  return ms;
+}
+
+// Median of five rounds of the mean milliseconds of `replays` replays of what `work` gives to the stream.
+double time_graph(
+    RandomModel& model, const std::function<void()>& work, int replays, const std::function<void()>& before = [] {}) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CHECK(cudaStreamBeginCapture(model.stream(), cudaStreamCaptureModeGlobal));
+  work();
+  CHECK(cudaStreamEndCapture(model.stream(), &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  std::vector<float> all;
+  for (int round = 0; round < 6; ++round) {
+    before();
+    const float ms = time_of(model.stream(), [&] {
+      for (int i = 0; i < replays; ++i) CHECK(cudaGraphLaunch(exec, model.stream()));
+    });
+    if (round > 0) all.push_back(ms / static_cast<float>(replays));
+  }
+  std::sort(all.begin(), all.end());
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  return all[2];
+}
+
+// Best of four sweeps over the experts' first layers of the whole model (20 GB).
+double bandwidth(RandomModel& model) {
+  const RandomShape& s = model.shape();
+  const size_t bytes = size_t{2} * s.experts * 2 * s.width * kHidden;
+  double best = 0;
+  for (int round = 0; round < 4; ++round) {
+    const float ms = time_of(model.stream(), [&] {
+      for (const LayerWeights& layer : model.model().layers) {
+        read_all<<<132 * 4, 512, 0, model.stream()>>>(static_cast<const uint4*>(layer.experts.fc1), bytes / 16,
+                                                      reinterpret_cast<uint32_t*>(model.scratch()));
+      }
+    });
+    best = std::max(best, bytes * model.model().layers.size() / (ms * 1e-3) / 1e9);
+  }
+  return best;
+}
+
+void kernels(RandomModel& bench, double gbs) {
+  const ModelWeights& m = bench.model();
+  const StepArgs& args = bench.args();
+  const StepBuffers& b = args.buffers;
+  const int layers = static_cast<int>(m.layers.size());
+  bench.start(1, 128);
+  bench.step_kernels(false);  // leaves sensible buffers behind
+  std::printf("%-14s %9s %9s | us and GB/s (%% of %.0f): apart | overlapped\n", "kernel", "MB", "floor us", gbs);
+  using Run = std::function<cudaError_t(int, const Launch&)>;
+  const auto row = [&](const char* what, size_t bytes, int count, const Run& run) {
+    std::printf("%-14s %9.2f %9.2f", what, bytes / 1e6, bytes / gbs / 1e3);
+    for (const bool overlapped : {false, true}) {
+      const auto all = [&] {
+        for (int i = 0; i < count; ++i) CHECK(run(i, {bench.stream(), overlapped}));
+      };
+      const double us = time_graph(bench, all, 10) * 1e3 / count;
+      std::printf(" | %7.2f %5.0f (%3.0f%%)", us, bytes / us / 1e3, bytes / us / 10 / gbs);
+    }
+    std::printf("\n");
+  };
+  row("norm_linear", size_t{2} * 3 * kHidden * kHidden, layers, [&](int i, const Launch& how) {
+    return norm_linear({.x = bench.embedded(),
+                        .gamma = m.layers[i].attention_gamma,
+                        .eps = m.eps,
+                        .weight = m.layers[i].qkv,
+                        .rows = 3 * kHidden,
+                        .tokens = 1,
+                        .y = b.qkv},
+                       how);
+  });
+  for (const int position : {128, 4095}) {
+    bench.start(1, position);
+    row(position == 128 ? "attention 128" : "attention 4k", attention_bytes(m.groups, position), layers,
+        [&](int i, const Launch& how) {
+          const CacheView cache = {static_cast<char*>(args.keys) + i * args.layer_bytes,
+                                   static_cast<char*>(args.values) + i * args.layer_bytes, args.table,
+                                   args.table_stride, args.block_size};
+          return attention({.qkv = b.qkv,
+                            .rotary = m.rotary,
+                            .positions = b.positions,
+                            .cache = cache,
+                            .groups = m.groups,
+                            .heads_per_group = 1,
+                            .tokens = 1,
+                            .splits = args.splits,
+                            .results = b.splits,
+                            .tickets = b.counters + 2,
+                            .y = b.attended},
+                           how);
+        });
+  }
+  row("projection", size_t{2} * kHidden * kHidden, layers, [&](int i, const Launch& how) {
+    return linear_residual(
+        {.a = b.attended, .weight = m.layers[i].projection, .rows = kHidden, .tokens = 1, .x = bench.scratch()}, how);
+  });
+  // The router's flag of the step above stays up, so the experts are those of that step's last layer.
+  const auto experts = [&](int i, float* x) {
+    return ExpertsArgs{.weights = m.layers[i].experts,
+                       .gamma = m.layers[i].mlp_gamma,
+                       .eps = m.eps,
+                       .tokens = 1,
+                       .x = x,
+                       .logits = b.router_logits,
+                       .done = b.counters,
+                       .inner = b.inner,
+                       .shared_inner = b.shared_inner};
+  };
+  const ExpertWeights& first = m.layers[0].experts;
+  row("experts_up", up_bytes(first, first.topk), layers,
+      [&](int i, const Launch& how) { return experts_up(experts(i, const_cast<float*>(bench.embedded())), how); });
+  row("experts_down", down_bytes(first, first.topk), layers,
+      [&](int i, const Launch& how) { return experts_down(experts(i, bench.scratch()), how); });
+  row("head", size_t{2} * m.vocabulary * kHidden, 8, [&](int, const Launch& how) {
+    return head({.x = bench.embedded(),
+                 .gamma = m.final_gamma,
+                 .eps = m.eps,
+                 .weight = m.output,
+                 .vocabulary = m.vocabulary,
+                 .tokens = 1,
+                 .logits = b.logits},
+                how);
+  });
+}
+
+// way: 0 kernels one after the other, 1 overlapped, 2 persistent.
+void step(RandomModel& bench, double gbs, int tokens, int position, int way) {
+  constexpr int kReplays = 32;
+  const auto start = [&] { bench.start(tokens, position); };
+  start();
+  bench.args().splits = (position + kReplays) / kSplit + 1;
+  const auto work = [&] {
+    if (way == 2) return bench.step_persistent();
+    bench.step_kernels(way == 1);
+  };
+  const double ms = time_graph(bench, work, kReplays, start);
+  const char* names[] = {"kernels apart", "kernels overlapped", "persistent"};
+  std::printf("step of %d at %4d, %-18s: %.3f ms", tokens, position, names[way], ms);
+  if (tokens == 1) {
+    const size_t bytes = bench.step_bytes(position + kReplays / 2, bench.shape().topk);
+    std::printf(", %.0f GB/s (%.1f%%)", bytes / ms / 1e6, bytes / ms / 1e4 / gbs);
+  }
+  std::printf("\n");
+}
+
+void phases(RandomModel& bench, int position) {
+  constexpr int kBlocks = 132;
+  constexpr int kSteps = 8;
+  assay::cuda::DeviceBuffer<long long> times(kBlocks * 16);
+  bench.start(1, position);
+  bench.step_persistent();
+  CHECK(cudaMemsetAsync(times.data(), 0, times.size() * sizeof(long long), bench.stream()));
+  for (int i = 0; i < kSteps; ++i) bench.step_persistent(kInFlight, times.data());
+  const std::vector<long long> t = assay::cuda::download(times);
+  const char* names[] = {"qkv", "attention", "projection", "up", "down", "head", "pick"};
+  std::printf(
+      "persistent at %d, thousand cycles (of a layer up to down): work mean, most | wait before it mean, least\n",
+      position);
+  for (int p = 0; p < 7; ++p) {
+    const double scale = 1e-3 / kSteps / (p < 5 ? bench.shape().layers : 1);
+    double work = 0, most = 0, wait = 0, least = 1e30;
+    for (int block = 0; block < kBlocks; ++block) {
+      const double w = scale * static_cast<double>(t[block * 16 + 2 * p]);
+      const double v = scale * static_cast<double>(t[block * 16 + 2 * p + 1]);
+      work += w / kBlocks;
+      most = std::max(most, w);
+      wait += v / kBlocks;
+      least = std::min(least, v);
+    }
+    std::printf("%-11s %8.2f %8.2f | %8.2f %8.2f\n", names[p], work, most, wait, least);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cudaDeviceProp properties;
+  CHECK(cudaGetDeviceProperties(&properties, 0));
+  RandomModel bench({});
+  const double gbs = bandwidth(bench);
+  std::printf("%s, read bandwidth %.0f GB/s\n", properties.name, gbs);
+  for (int i = 1; i < argc; ++i) {
+    const std::string what = argv[i];
+    if (what == "kernels") kernels(bench, gbs);
+    for (const int position : {128, 1024, 4096}) {
+      for (int way = 0; way < 3 && what == "step"; ++way) step(bench, gbs, 1, position, way);
+      if (what == "phases") phases(bench, position);
+    }
+    for (const int tokens : {2, 4, 8}) {
+      for (int way = 1; way < 3 && what == "batch"; ++way) step(bench, gbs, tokens, 128, way);
+    }
+  }
+  CHECK(cudaDeviceSynchronize());
+  return 0;
+}
