@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/compare/same_results.h"
 #include "core/run/case_summary.h"
 #include "core/run/deterministic_mode.h"
 #include "core/run/environment.h"
@@ -147,7 +148,7 @@ void CaseRunner::run_repeats(const CaseOrder& order) {
     event["case"] = order.id;
     event["repeat"] = repeat;
     const bool complete = judged.actual_written && !judged.engine_failed;
-    if (complete && first) event["difference"] = first_difference(*first, judged.results);
+    if (complete && first) event["difference"] = compare::first_difference(*first, judged.results);
     add_end(judged, files, &event);
     emit_(event);
     if (complete && !first) first = std::move(judged.results);
