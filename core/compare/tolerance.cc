@@ -20,10 +20,15 @@ Tolerance with_noise(const ComparatorOptions& options, Tolerance tolerance) {
   return tolerance;
 }
 
+// A level that an engine declares comes as a tolerance of 0 too, and nobody wrote that one.
+Tolerance given(double tolerance) {
+  return {tolerance, tolerance == 0 ? "equal values are demanded" : "ASSAY.tolerance"};
+}
+
 }  // namespace
 
 Tolerance logprob_tolerance(const ComparatorOptions& options) {
-  if (options.tolerance) return {*options.tolerance, "ASSAY.tolerance"};
+  if (options.tolerance) return given(*options.tolerance);
   if (options.dtype.empty() || options.dtype == "fp32") {
     return with_noise(options, {kFp32Nats, options.dtype.empty() ? "default" : "default of fp32"});
   }
@@ -34,7 +39,7 @@ Tolerance logprob_tolerance(const ComparatorOptions& options) {
 }
 
 Tolerance margin_tolerance(const ComparatorOptions& options) {
-  if (options.tolerance) return {*options.tolerance, "ASSAY.tolerance"};
+  if (options.tolerance) return given(*options.tolerance);
   const std::string dtype = options.dtype.empty() ? "fp32" : options.dtype;
   return with_noise(options,
                     {kUlps * ulp(*mantissa_bits(dtype), 1), fmt::format("{:g} ULP of {} scores", kUlps, dtype)});

@@ -13,6 +13,17 @@ ComparatorOptions of_dtype(std::string dtype) {
   return options;
 }
 
+TEST(Tolerance, WhatTheCaseGivesRulesAndZeroIsNoWordOfTheCase) {
+  ComparatorOptions options;
+  options.tolerance = 0.25;
+  EXPECT_EQ(logprob_tolerance(options).source, "ASSAY.tolerance");
+  EXPECT_EQ(margin_tolerance(options).source, "ASSAY.tolerance");
+  options.tolerance = 0;  // also what a declared determinism level imposes
+  EXPECT_EQ(logprob_tolerance(options).value, 0);
+  EXPECT_EQ(logprob_tolerance(options).source, "equal values are demanded");
+  EXPECT_EQ(margin_tolerance(options).source, "equal values are demanded");
+}
+
 TEST(LogprobTolerance, FollowsTheDtypeOfTheLogits) {
   EXPECT_EQ(logprob_tolerance({}).value, 1e-3);
   EXPECT_EQ(logprob_tolerance(of_dtype("fp32")).value, 1e-3);
