@@ -119,6 +119,8 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
   for (const PlannedCase& planned : plan->cases) {  // a result of an earlier run must not be taken for this one's
     const std::filesystem::path folder = folder_of_repeat(options.output, planned.order.id, 1);
     std::filesystem::remove(folder / "actual.json", code);
+    std::filesystem::remove(folder / "reference.json", code);
+    std::filesystem::remove_all(folder / kResavedFolder, code);
     for (int repeat = 2;; ++repeat) {
       if (std::filesystem::remove_all(folder_of_repeat(options.output, planned.order.id, repeat), code) == 0) break;
     }

@@ -273,6 +273,17 @@ TEST_F(Run, OldResultIsNotTakenForThisRunsWhenTheEngineCrashes) {
   EXPECT_THAT(outcome("one").log, HasSubstr("cases/one/engine.log"));
 }
 
+TEST_F(Run, LeftoversOfAnEarlierRelationAreRemovedThoughNoWorkerStarts) {
+  add_case("one", {"ok a"});
+  const fs::path folder = options_.output / "cases/one";
+  fs::create_directories(folder / "resaved");
+  for (const char* name : {"actual.json", "reference.json", "resaved/weights"}) std::ofstream(folder / name) << "{}";
+  options_.worker = "/bin/false";
+  run();
+  EXPECT_EQ(verdict("one"), "INFRA");
+  for (const char* name : {"actual.json", "reference.json", "resaved"}) EXPECT_FALSE(fs::exists(folder / name)) << name;
+}
+
 TEST_F(Run, ExplicitOutputPathGetsACopyOfTheResults) {
   add_golden(add_case("one", {"ok a"}), "ok a", "a");
   options_.variables["INFERENCE_OUTPUT_PATH"] = (dir_ / "wanted.json").string();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "core/run/events.h"
@@ -205,6 +206,7 @@ void Supervisor::conclude(Active& active, const Exit& exit) {
   event["message"] = fmt::format("{}: {}{}{}", active.id, death,
                                  active.running ? " in case " + plan_.cases[*active.running].outcome.name : "", tail);
   recorder_.note(event);
+  if (active.running) remove_leftovers(*active.running);
   if (cancelled_) {
     if (active.running) {
       recorder_.finish(*active.running, CaseVerdict{Verdict::kInfra, "cancelled while it ran", "", {}},
@@ -240,6 +242,13 @@ void Supervisor::conclude(Active& active, const Exit& exit) {
 
 void Supervisor::give_up(const std::deque<size_t>& cases, Verdict verdict, const std::string& reason) {
   for (const size_t index : cases) recorder_.finish(index, CaseVerdict{verdict, reason, "", {}});
+}
+
+void Supervisor::remove_leftovers(size_t index) const {
+  std::error_code code;  // what cannot be removed stays, and costs nothing but room
+  std::filesystem::remove_all(
+      folder_of_repeat(options_.output, plan_.cases[index].order.id, recorder_.next_repeat(index)) / kResavedFolder,
+      code);
 }
 
 std::string Supervisor::log_of_case(size_t index) const {

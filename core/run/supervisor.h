@@ -71,6 +71,7 @@ class Supervisor {
   void condemn(Active& active, std::string reason);
   void conclude(Active& active, const Exit& exit);
   void give_up(const std::deque<size_t>& cases, Verdict verdict, const std::string& reason);
+  void remove_leftovers(size_t index) const;    // of a worker that died: a checkpoint written anew
   std::string log_of_case(size_t index) const;  // "" when there is none
   std::string tail_of_log(const Active& active) const;
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -147,6 +148,20 @@ TEST_F(SupervisorTest, DeathOfAWorkerCostsTheRunningCaseAlone) {
   EXPECT_EQ(crashes_, 4u);
   EXPECT_EQ(events(event::kWorkerCrashed), 4u);
   EXPECT_EQ(events(event::kLoadFinished), 5u);
+}
+
+TEST_F(SupervisorTest, CheckpointWrittenAnewDoesNotOutliveTheWorkerThatDied) {
+  add_group({{"kill"}, {"hang"}, {"ok a"}});
+  plan_.cases[1].timeout = 200ms;
+  const auto resaved = [&](const char* id) { return options_.output / "cases" / id / "resaved"; };
+  for (const char* id : {"case0", "case1"}) {
+    fs::create_directories(resaved(id));
+    std::ofstream(resaved(id) / "weights") << "1";
+  }
+  run();
+  EXPECT_THAT(verdicts(), ElementsAre("CRASHED", "CRASHED", kRan));
+  EXPECT_FALSE(fs::exists(resaved("case0")));
+  EXPECT_FALSE(fs::exists(resaved("case1")));
 }
 
 TEST_F(SupervisorTest, HangEndsAtTheCaseTimeout) {
