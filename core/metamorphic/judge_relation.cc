@@ -13,7 +13,7 @@
 namespace assay::metamorphic {
 namespace {
 
-constexpr size_t kProbed = 33;  // prompts of a case that are looked at, or as many as the largest batch has
+constexpr size_t kProbed = 33;  // prompts of a case that relations use at most
 
 const char* level_name(uint64_t level) { return level == ASSAY_CAP_L1 ? "L1" : level == ASSAY_CAP_L2 ? "L2" : "L3"; }
 
@@ -25,6 +25,12 @@ class Judge {
 
   RelationOutcome run() {
     if (Status checked = check(input_.parameters); !checked.ok()) return ended(Verdict::kInvalid, checked.message());
+    if (input_.max_positions > 0 && input_.parameters.new_tokens >= input_.max_positions) {
+      return ended(Verdict::kInvalid,
+                   fmt::format("ASSAY.metamorphic.new_tokens is {}, which leaves no room for a prompt "
+                               "in the model's {} positions; lower it",
+                               input_.parameters.new_tokens, input_.max_positions));
+    }
     size_t most = kProbed;
     for (const int32_t batch : input_.parameters.batches) most = std::max(most, static_cast<size_t>(batch));
     Result<Probe> probe = probe_prompts(input_.prompts, most, *input_.laboratory);
@@ -124,11 +130,10 @@ class Judge {
       Finding finding;
       finding.verdict = pair.verdict.verdict;
       finding.compared = pair.values;
-      const bool equal = pair.verdict.verdict == Verdict::kIdentical;
-      const std::string came = passes(pair.verdict.verdict)
-                                   ? fmt::format("{}, {} equal{}", plural(pair.requests, "request"),
-                                                 plural(pair.values, "value"), equal ? "" : " within tolerance")
-                                   : pair.verdict.reason;
+      const std::string came =
+          passes(pair.verdict.verdict)
+              ? fmt::format("{}, {} equal", plural(pair.requests, "request"), plural(pair.values, "value"))
+              : pair.verdict.reason;
       finding.message =
           fmt::format("{}: {}{}{}", pair.name, came, pair.mechanism.empty() ? "" : "; mechanism: ", pair.mechanism);
       metric.verdict = worst(metric.verdict, finding.verdict);
@@ -137,18 +142,11 @@ class Judge {
     return metric;
   }
 
-  // What pairs were judged by; "" where none was.
   std::string standard() const {
-    bool judged = false;
-    bool exact = true;
-    for (const PairVerdict& pair : pairs_) {
-      if (pair.requests == 0) continue;
-      judged = true;
-      exact = exact && pair.exact;
-    }
-    if (!judged) return "";
-    return fmt::format("; {} is {}", level_name(info_.level),
-                       exact ? "declared: equal bits alone pass" : "not declared: the usual tolerances hold");
+    if (info_.level == 0) return "";
+    const bool exact = std::all_of(pairs_.begin(), pairs_.end(), [](const PairVerdict& pair) { return pair.exact; });
+    return exact ? fmt::format("{} is declared: equal bits alone pass", level_name(info_.level))
+                 : fmt::format("{} is not declared: the usual tolerances hold", level_name(info_.level));
   }
 
   std::string passing_reason(Verdict verdict) const {
@@ -164,7 +162,7 @@ class Judge {
     }
     const std::string how =
         verdict == Verdict::kIdentical ? "equal" : fmt::format("equal within tolerance, max |Δ| {:.3g}", difference);
-    return fmt::format("{}, {}, {} {}{}", plural(pairs_.size(), "way"), plural(requests, "request"),
+    return fmt::format("{}, {}, {} {}; {}", plural(pairs_.size(), "way"), plural(requests, "request"),
                        plural(values, "value"), how, standard());
   }
 
@@ -189,7 +187,7 @@ class Judge {
     }
     made.verdict.reason = passes(made.verdict.verdict)
                               ? passing_reason(made.verdict.verdict)
-                              : fmt::format("{}: {}{}{}", pair.name, made.verdict.reason, others, standard());
+                              : fmt::format("{}: {}{}; {}", pair.name, made.verdict.reason, others, standard());
     made.verdict.metrics.insert(made.verdict.metrics.begin(), std::move(overview));
     if (pair.reference) {
       made.verdict.golden = input_.reference_path;

@@ -182,11 +182,9 @@ TEST(JudgeRelation, TheReasonNamesTheWorstPairAndCountsTheOthers) {
 TEST(JudgeRelation, ARequestThatFailsIsInvalidAndNamesWayAndRequest) {
   FakeLaboratory laboratory;
   laboratory.failing = "batches of 7";
-  laboratory.determinism = ASSAY_CAP_L2;
   const CaseVerdict verdict = judged(Relation::kSoloVsBatch, laboratory);
   EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
   EXPECT_THAT(verdict.reason, HasSubstr("batches of 7: request 0: too long"));
-  EXPECT_THAT(verdict.reason, HasSubstr("; L2 is declared")) << "the other ways were judged so";
   laboratory.failing = "one request at a time";
   EXPECT_THAT(judged(Relation::kSoloVsBatch, laboratory).reason,
               HasSubstr("one request at a time: request 0: too long"));
@@ -272,13 +270,57 @@ TEST(JudgeRelation, EveryRequestFitsIntoTheModelsPositions) {
   }
 }
 
-TEST(JudgeRelation, ACaseThatSuspendsItsRequestsDoesNotDoSoInARelation) {
+// Asks of the last way that ran for a relation.
+std::vector<Ask> last_asks(const FakeLaboratory& laboratory) { return laboratory.seen.back().calls.at(0).asks; }
+
+TEST(JudgeRelation, RequestsThatInterruptEachOtherShareNoBeginningHoweverAlikeThePromptsAre) {
   FakeLaboratory laboratory;
-  laboratory.engine_options.insert("suspend_interval");
-  judged(Relation::kPreemptResume, laboratory);
-  ASSERT_GT(laboratory.seen.size(), 3u) << "two that look at the prompts, reference and changed ways";
-  for (size_t i = 2; i < laboratory.seen.size(); ++i) {
-    EXPECT_EQ(laboratory.seen[i].engine_options.at("suspend_interval"), "0") << laboratory.seen[i].name;
+  laboratory.engine_options.insert({"prefix_caching_eviction_policy", "termination_id"});
+  RelationInput input = input_for(Relation::kPreemptResume, laboratory);
+  input.prompts = {"The quick brown fox", "The quick brown fox", "The quick brown fox jumps"};
+  EXPECT_EQ(judge_relation(input).verdict.verdict, Verdict::kIdentical);
+  std::set<int32_t> begun;
+  for (const Ask& ask : last_asks(laboratory)) EXPECT_TRUE(begun.insert(ask.ids.at(0)).second) << ask.id;
+  for (const Way& way : laboratory.seen) {  // none ends before it needs room, in either way
+    if (way.name.find("room") == std::string::npos) continue;
+    EXPECT_EQ(way.engine_options.at("termination_id"), "-1") << way.name;
+  }
+}
+
+TEST(JudgeRelation, FewPromptsOfFewTokensHaveOtherNeighboursToo) {
+  for (const size_t tokens : {1u, 2u, 7u, 8u, 14u}) {
+    FakeLaboratory laboratory;
+    RelationInput input = input_for(Relation::kChangedNeighbours, laboratory);
+    input.prompts = {std::string("abcdefghijklmn").substr(0, tokens), "a"};
+    const CaseVerdict verdict = judge_relation(input).verdict;
+    EXPECT_EQ(verdict.verdict, Verdict::kIdentical) << tokens << " tokens: " << verdict.reason;
+  }
+}
+
+TEST(JudgeRelation, NewTokensThatLeaveNoRoomForAPromptAreInvalid) {
+  FakeLaboratory laboratory;
+  RelationInput input = input_for(Relation::kPrefillVsDecode, laboratory);
+  input.max_positions = 64;
+  input.parameters.new_tokens = 64;
+  const CaseVerdict verdict = judge_relation(input).verdict;
+  EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
+  EXPECT_THAT(verdict.reason, AllOf(HasSubstr("new_tokens is 64"), HasSubstr("64 positions; lower it")));
+  EXPECT_TRUE(laboratory.seen.empty());
+  input.parameters.new_tokens = 63;
+  EXPECT_EQ(judge_relation(input).verdict.verdict, Verdict::kIdentical);
+}
+
+TEST(JudgeRelation, LogprobsOfPromptsAreAskedForThoughTheCaseLeavesThemOut) {
+  for (const Relation relation : {Relation::kStaticVsBuffered, Relation::kPrefillVsDecode, Relation::kPrefixCache}) {
+    FakeLaboratory laboratory;
+    laboratory.engine_options.insert("skip_prompt_logprobs");
+    EXPECT_EQ(judged(relation, laboratory).verdict, Verdict::kIdentical);
+    const Way& way = laboratory.seen.back();
+    EXPECT_EQ(way.engine_options.count("skip_prompt_logprobs"), way.prompt_logprobs ? 1u : 0u) << way.name;
+    EXPECT_EQ(way.prompt_logprobs, relation != Relation::kPrefixCache);
+    if (way.prompt_logprobs) {
+      EXPECT_EQ(way.engine_options.at("skip_prompt_logprobs"), "false");
+    }
   }
 }
 

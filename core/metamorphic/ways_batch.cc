@@ -32,7 +32,7 @@ std::vector<Ask> company(std::vector<Ask> asks, const std::string& prefix) {
 Way one_call(std::string name, std::vector<Ask> asks) {
   Way way;
   way.name = std::move(name);
-  way.calls.push_back({.asks = std::move(asks)});
+  way.calls.push_back({.asks = std::move(asks), .reset_before = false});
   return way;
 }
 
@@ -41,11 +41,14 @@ Check batch_of(uint64_t least, uint64_t most, std::vector<std::string> ids) {
                          std::move(ids));
 }
 
+bool is_among(const std::vector<Ask>& some, const Ask& other) {
+  return std::any_of(some.begin(), some.end(),
+                     [&](const Ask& one) { return one.ids == other.ids && one.text == other.text; });
+}
+
 Check neighbours_differ(const std::vector<Ask>& some, const std::vector<Ask>& others) {
-  const auto count = std::count_if(others.begin(), others.end(), [&](const Ask& other) {
-    return std::none_of(some.begin(), some.end(),
-                        [&](const Ask& one) { return one.ids == other.ids && one.text == other.text; });
-  });
+  const auto count =
+      std::count_if(others.begin(), others.end(), [&](const Ask& other) { return !is_among(some, other); });
   return [count](const WayResult&, const WayResult&) -> Seen {
     const std::string seen = fmt::format("{} neighbour{} that the reference has not", count, count == 1 ? "" : "s");
     return {count > 0, count > 0 ? seen : seen + ", expected at least 1; give the case longer prompts"};
@@ -61,7 +64,7 @@ Experiment solo_vs_batch(const Setting& setting) {
   const int32_t most = *std::max_element(setting.parameters.batches.begin(), setting.parameters.batches.end());
   const std::vector<Ask> asks = some_asks(setting.workload, static_cast<size_t>(std::max(most, 2)));
   trial.reference.name = "one request at a time";
-  for (const Ask& ask : asks) trial.reference.calls.push_back({.asks = {ask}});
+  for (const Ask& ask : asks) trial.reference.calls.push_back({.asks = {ask}, .reset_before = false});
   trial.untouched = batch_of(1, 1, ids_of(asks));
   for (const int32_t batch : setting.parameters.batches) {
     // Batches of one: all of them wait for each other.
@@ -109,12 +112,15 @@ Experiment changed_neighbours(const Setting& setting) {
   std::vector<Ask> pool = setting.workload.asks(kTargets + 2 * kFew);
   const std::vector<Ask> some = company({pool.begin() + kTargets, pool.begin() + kTargets + kFew}, "a-");
   std::vector<Ask> others = company({pool.begin() + kTargets + kFew, pool.end()}, "b-");
-  const std::vector<Ask> first_others(others.begin(), others.begin() + 3);
   if (setting.workload.has_ids()) {
     size_t longest = 0;
     for (const Ask& target : targets) longest = std::max(longest, target.ids.size());
     others.back().ids = setting.workload.ask_of(kTargets + kFew, longest + kLonger).ids;
   }
+  std::vector<Ask> first_others =
+      others;  // those first that are not among `some`, as short prompts have few variations
+  std::stable_partition(first_others.begin(), first_others.end(), [&](const Ask& ask) { return !is_among(some, ask); });
+  first_others.resize(3);
   const auto joined = [](std::vector<Ask> front, const std::vector<Ask>& back) {
     front.insert(front.end(), back.begin(), back.end());
     return front;
@@ -151,7 +157,7 @@ Experiment repeated_call(const Setting& setting) {
     way.name = name;
     for (size_t call = 0; call < calls; ++call) {
       const auto part = [&](size_t n) { return earlier.begin() + static_cast<ptrdiff_t>(earlier.size() * n / calls); };
-      way.calls.push_back({.asks = {part(call), part(call + 1)}});
+      way.calls.push_back({.asks = {part(call), part(call + 1)}, .reset_before = false});
     }
     way.calls.push_back({.asks = asks, .reset_before = reset});
     trial.changed.push_back({.way = std::move(way), .mechanism = others_were_answered(ids_of(earlier))});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -10,7 +11,10 @@
 namespace assay::metamorphic {
 namespace {
 
-constexpr size_t kSmallBlock = 16;  // tokens of a block where it is small
+constexpr size_t kBlock = 256;      // tokens of a block where it is large
+constexpr size_t kSmallBlock = 16;  // ... and where it is small
+
+size_t blocks_of(size_t tokens, size_t block) { return (tokens + block - 1) / block; }
 
 // Requests for the cache under test, asked before those that are judged; `kept`: tokens of each that stay, the rest is
 // turned round.
@@ -46,6 +50,17 @@ std::vector<Ask> alike_behind_another_token(std::vector<Ask> asks) {
   return asks;
 }
 
+// Turned round so that no two begin with the same token: none shares blocks with another, which would leave room. One
+// that has no such token stays.
+void begin_apart(std::vector<Ask>* asks) {
+  std::set<int32_t> begun;
+  for (Ask& ask : *asks) {
+    const auto fresh = std::find_if(ask.ids.begin(), ask.ids.end(), [&](int32_t id) { return begun.count(id) == 0; });
+    if (fresh != ask.ids.end()) std::rotate(ask.ids.begin(), fresh, ask.ids.end());
+    if (!ask.ids.empty()) begun.insert(ask.ids.front());
+  }
+}
+
 }  // namespace
 
 Experiment prefix_cache(const Setting& setting) {
@@ -63,7 +78,7 @@ Experiment prefix_cache(const Setting& setting) {
   trial.reference.name = "no prefix cache";
   trial.reference.prompt_logprobs = false;
   trial.reference.engine_options["prefix_caching"] = "false";
-  trial.reference.calls.push_back({.asks = asks});
+  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
   trial.untouched =
       counters_within({.counter = Counter::kCachedTokens, .over = Over::kSum, .least = 0, .most = 0}, ids);
   const auto add = [&](std::string name, size_t tokens_of_block, std::vector<Call> calls, bool kept) {
@@ -80,13 +95,14 @@ Experiment prefix_cache(const Setting& setting) {
   };
   std::vector<Ask> together = warm(asks, 1);
   together.insert(together.end(), asks.begin(), asks.end());
-  add(fmt::format("whole prompts in the cache, blocks of {}", block), block, {{.asks = warm(asks, 1)}, {.asks = asks}},
-      true);
+  add(fmt::format("whole prompts in the cache, blocks of {}", block), block,
+      {{.asks = warm(asks, 1), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
   std::vector<Ask> halves = warm(asks, 0.5);
   for (Ask& ask : alike_behind_another_token(asks)) halves.push_back(std::move(ask));
   add(fmt::format("half of each prompt in the cache, blocks of {}", small), small,
-      {{.asks = std::move(halves)}, {.asks = asks}}, true);
-  add(fmt::format("shared with requests that run, blocks of {}", small), small, {{.asks = std::move(together)}}, false);
+      {{.asks = std::move(halves), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
+  add(fmt::format("shared with requests that run, blocks of {}", small), small,
+      {{.asks = std::move(together), .reset_before = false}}, false);
   made.trials.push_back(std::move(trial));
   return made;
 }
@@ -98,7 +114,7 @@ Experiment chunked_prefill(const Setting& setting) {
   Trial trial;
   const std::vector<Ask> asks = {setting.workload.long_ask(0), setting.workload.ask(1)};
   trial.reference.name = "prompts in one piece";
-  trial.reference.calls.push_back({.asks = asks});
+  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
   trial.untouched =
       counters_within({.counter = Counter::kChunks, .over = Over::kEach, .least = 1, .most = 1}, ids_of(asks));
   for (const int32_t chunk : setting.parameters.chunks) {
@@ -106,7 +122,7 @@ Experiment chunked_prefill(const Setting& setting) {
     way.name = fmt::format("chunks of {}", chunk);
     way.engine_options["chunked_prefill"] = "true";
     way.engine_options["max_chunk"] = std::to_string(chunk);
-    way.calls.push_back({.asks = asks});
+    way.calls.push_back({.asks = asks, .reset_before = false});
     trial.changed.push_back(
         {.way = std::move(way),
          .mechanism = counters_within({.counter = Counter::kChunks, .over = Over::kEach, .least = 2}, {asks[0].id})});
@@ -123,11 +139,18 @@ Experiment preempt_resume(const Setting& setting) {
   constexpr size_t kRequests = 4;
   std::vector<Ask> asks = setting.workload.asks(kRequests);
   asks[0] = setting.workload.long_ask(0);
+  asks.push_back(setting.workload.ask_of(kRequests, static_cast<size_t>(setting.workload.new_tokens())));
+  begin_apart(&asks);
   // A small one that ends half way: who was preempted begins again with its blocks, and has to give way once more.
-  Ask small = setting.workload.ask_of(kRequests, static_cast<size_t>(setting.workload.new_tokens()));
+  Ask small = asks.back();
+  asks.pop_back();
   small.new_tokens = std::max(setting.workload.new_tokens() / 2, 1);
+  // A request that ends early needs no room.
+  std::map<std::string, std::string> lasting;
+  if (missing_options(setting, {"termination_id"}).empty()) lasting["termination_id"] = "-1";
   trial.reference.name = "a cache with room for all";
-  trial.reference.calls.push_back({.asks = asks});
+  trial.reference.engine_options = lasting;
+  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
   trial.reference.calls[0].asks.push_back(small);
   trial.untouched =
       counters_within({.counter = Counter::kPreemptions, .over = Over::kSum, .least = 0, .most = 0}, ids_of(asks));
@@ -148,11 +171,12 @@ Experiment preempt_resume(const Setting& setting) {
     Way way;
     way.name = name;
     way.engine_options = std::move(options);
+    way.engine_options.insert(lasting.begin(), lasting.end());
     way.engine_options["block_size"] = std::to_string(block);
     way.engine_options["block_count"] = room_for(order);
     way.engine_options["max_requests"] = std::to_string(order.size());
     std::vector<std::string> ids = ids_of(order);
-    way.calls.push_back({.asks = std::move(order)});
+    way.calls.push_back({.asks = std::move(order), .reset_before = false});
     trial.changed.push_back({.way = std::move(way),
                              .mechanism = counters_within(
                                  {.counter = Counter::kPreemptions, .over = Over::kSum, .least = 1}, std::move(ids))});
