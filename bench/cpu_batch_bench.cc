@@ -2,7 +2,6 @@
 //   cpu_batch_bench [rounds]      5 rounds unless told; writes its checkpoints (1 to 1.5 GB each) once
 // Every round measures everything in turn; printed are the fastest of each, and the median of the rounds' ratios.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -28,13 +27,6 @@ std::vector<int32_t> some_ids(size_t count, int32_t vocab, uint32_t seed) {
     id = static_cast<int32_t>((seed >> 8) % static_cast<uint32_t>(vocab));
   }
   return ids;
-}
-
-template <class Work>
-double seconds_of(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // Tokens a second, one entry a round.

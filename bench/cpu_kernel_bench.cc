@@ -2,13 +2,13 @@
 // units of the same run allow for the bytes and flops that the kernel declares (kernel_info.h).
 //   cpu_kernel_bench [isa]      auto unless told
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/kernels/kernel_probes.h"
 #include "bench/fma_peak.h"
+#include "bench/statistics.h"
 #include "tools/bandwidth/read_bandwidth.h"
 
 namespace assay::bench {
@@ -47,9 +47,7 @@ double time_of(const cpu::Kernels& kernels, const cpu::Probe& probe) {
   double best = 1e9;
   for (int round = 0; round <= kRounds; ++round) {  // the first one touches the memory
     if (probe.prepare) probe.prepare();
-    const auto start = std::chrono::steady_clock::now();
-    probe.run(kernels, {0, probe.items}, {0, probe.outputs});
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = seconds_of([&] { probe.run(kernels, {0, probe.items}, {0, probe.outputs}); });
     if (round > 0) best = std::min(best, seconds);
   }
   return best;

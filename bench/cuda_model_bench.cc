@@ -22,7 +22,7 @@ constexpr int kRepeats = 5;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// The seed's shapes (issue text and Megatron-LM's case), `layers` of its 27.
+// The shapes of that case, `layers` of its 27.
 model::ModelConfig shapes(int layers) {
   model::ModelConfig config;
   config.num_layers = layers;

@@ -4,16 +4,15 @@
 // then answers each line of the standard input with one of its own:
 //   prefill N      seconds for a prompt of N tokens and its next token
 //   decode P N     seconds for N tokens, one by one, behind P others (which are not timed)
-//   score I...     at each position of the ids I: likeliest next id, its logprob, logprob of the next of I (the last:
-//   the
-//                  first one)
-#include <chrono>
+//   score I...     at each position of the ids I: likeliest next id, its logprob, logprob of the next of I (behind the
+//                  last, of the first)
 #include <cstdio>
 #include <iostream>
 #include <sstream>
 #include <string>
 
 #include "bench/bench_model.h"
+#include "bench/statistics.h"
 
 namespace assay::bench {
 namespace {
@@ -25,13 +24,6 @@ std::vector<int32_t> ids_of(uint32_t count, int32_t vocab) {
   std::vector<int32_t> ids(count);
   for (uint32_t i = 0; i < count; ++i) ids[i] = static_cast<int32_t>((17 + 13 * i) % static_cast<uint32_t>(vocab));
   return ids;
-}
-
-template <class Work>
-double seconds_of(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 std::string answer(OpenModel& open, const std::string& line) {

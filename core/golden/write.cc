@@ -88,77 +88,106 @@ bool has_place(std::string_view name) {
          name == kPromptTopN;
 }
 
-void append_request(std::string& out, const RequestRecord& request, GoldenForm form) {
-  const bool dynamic = form == GoldenForm::kDynamic;
-  Members members(out);
-  const auto doubles = [&](std::string_view name, const std::optional<std::vector<double>>& values) {
+// Members of one request, in the order of the script that its form is named after.
+class RequestWriter {
+ public:
+  RequestWriter(std::string& out, const RequestRecord& request) : out_(out), request_(request), members_(out) {}
+
+  void write(GoldenForm form) {
+    const bool dynamic = form == GoldenForm::kDynamic;
+    generated();
+    if (dynamic) {
+      for (const std::string_view name : kBeforeTopN) further(name);
+      if (!top(kTopN, request_.top_n)) further(kTopN);
+      if (!top(kPromptTopN, request_.prompt_top_n)) further(kPromptTopN);
+      parts_of_logprobs();
+      doubles("logprobs", request_.logprobs);
+    } else {
+      top("generated_top_n_logprobs", request_.top_n);
+      doubles("logprobs", request_.logprobs);
+      parts_of_logprobs();
+      top(kPromptTopN, request_.prompt_top_n);
+    }
+    prompt_ids_and_routing();
+    for (const auto& [name, value] : request_.extra) {
+      if (dynamic && has_place(name)) continue;
+      members_.name(name);
+      out_ += value;
+    }
+    members_.close();
+  }
+
+ private:
+  void generated() {
+    if (request_.prompt) text("input_prompt", *request_.prompt);
+    if (request_.text) text("generated_text", *request_.text);
+    if (request_.tokens) {
+      members_.name("generated_tokens");
+      append_ints(out_, *request_.tokens);
+    }
+    doubles("tpot", request_.tpot);
+    if (request_.latency) {
+      members_.name("latency");
+      json::append_double(out_, *request_.latency);
+    }
+  }
+
+  void parts_of_logprobs() {
+    doubles("prompt_logprobs", request_.prompt_logprobs);
+    doubles("generated_logprobs", request_.generated_logprobs);
+  }
+
+  void prompt_ids_and_routing() {
+    if (request_.prompt_ids) {
+      members_.name("prompt_tokens");
+      append_ints(out_, *request_.prompt_ids);
+    }
+    if (!request_.routing) return;
+    const Routing& routing = *request_.routing;
+    members_.name("routing_indices");
+    append_routing(out_, routing);
+    if (!routing.positions.empty()) {
+      members_.name("routing_indices_token_indices");
+      append_ints(out_, routing.positions);
+    }
+    if (!routing.margins.empty()) {
+      members_.name("routing_margins");
+      append_margins(out_, routing);
+    }
+  }
+
+  void text(std::string_view name, std::string_view value) {
+    members_.name(name);
+    json::append_string(out_, value);
+  }
+
+  void doubles(std::string_view name, const std::optional<std::vector<double>>& values) {
     if (!values) return;
-    members.name(name);
-    append_doubles(out, *values);
-  };
-  const auto top = [&](std::string_view name, const std::optional<TopLists>& lists) {
-    if (!lists) return;
-    members.name(name);
-    append_top(out, *lists);
-  };
-  if (request.prompt) {
-    members.name("input_prompt");
-    json::append_string(out, *request.prompt);
+    members_.name(name);
+    append_doubles(out_, *values);
   }
-  if (request.text) {
-    members.name("generated_text");
-    json::append_string(out, *request.text);
+
+  // False: there are no lists.
+  bool top(std::string_view name, const std::optional<TopLists>& lists) {
+    if (!lists) return false;
+    members_.name(name);
+    append_top(out_, *lists);
+    return true;
   }
-  if (request.tokens) {
-    members.name("generated_tokens");
-    append_ints(out, *request.tokens);
-  }
-  doubles("tpot", request.tpot);
-  if (request.latency) {
-    members.name("latency");
-    json::append_double(out, *request.latency);
-  }
-  const auto further = [&](std::string_view wanted) {
-    for (const auto& [name, value] : request.extra) {
+
+  // Further fields of this name.
+  void further(std::string_view wanted) {
+    for (const auto& [name, value] : request_.extra) {
       if (name != wanted) continue;
-      members.name(name);
-      out += value;
-    }
-  };
-  if (dynamic) {
-    for (const std::string_view name : kBeforeTopN) further(name);
-    request.top_n ? top(kTopN, request.top_n) : further(kTopN);
-    request.prompt_top_n ? top(kPromptTopN, request.prompt_top_n) : further(kPromptTopN);
-  } else {
-    top("generated_top_n_logprobs", request.top_n);
-    doubles("logprobs", request.logprobs);
-  }
-  doubles("prompt_logprobs", request.prompt_logprobs);
-  doubles("generated_logprobs", request.generated_logprobs);
-  dynamic ? doubles("logprobs", request.logprobs) : top(kPromptTopN, request.prompt_top_n);
-  if (request.prompt_ids) {
-    members.name("prompt_tokens");
-    append_ints(out, *request.prompt_ids);
-  }
-  if (request.routing) {
-    members.name("routing_indices");
-    append_routing(out, *request.routing);
-    if (!request.routing->positions.empty()) {
-      members.name("routing_indices_token_indices");
-      append_ints(out, request.routing->positions);
-    }
-    if (!request.routing->margins.empty()) {
-      members.name("routing_margins");
-      append_margins(out, *request.routing);
+      members_.name(name);
+      out_ += value;
     }
   }
-  for (const auto& [name, value] : request.extra) {
-    if (dynamic && has_place(name)) continue;
-    members.name(name);
-    out += value;
-  }
-  members.close();
-}
+
+  std::string& out_;
+  const RequestRecord& request_;
+  Members members_;
+};
 
 // Counters are integers in Megatron-LM's files; every integer that a double holds exactly is written as one.
 void append_quantity(std::string& out, double value, bool scalar) {
@@ -177,7 +206,7 @@ std::string results_text(const ResultSet& set) {
   Members members(out);
   for (const RequestRecord& request : set.requests) {
     members.name(request.id);
-    append_request(out, request, set.form);
+    RequestWriter(out, request).write(set.form);
   }
   for (const Quantity& quantity : set.quantities) {
     members.name(quantity.name);

@@ -10,7 +10,6 @@ namespace assay::metamorphic {
 namespace {
 
 constexpr size_t kUsualTokens = 16384;  // of a step, where the requests need no more
-constexpr size_t kBlock = 256;          // tokens
 
 using Maker = Experiment (*)(const Setting&);
 constexpr std::array<Maker, 12> kMakers = {  // in the order of Relation
@@ -32,7 +31,7 @@ Size size_of(const Way& way) {
     for (const Ask& ask : call.asks) {
       const size_t tokens = ask.ids.size() + static_cast<size_t>(std::max(ask.new_tokens, 0));
       size.tokens += tokens;
-      size.blocks += (tokens + kBlock - 1) / kBlock;
+      size.blocks += blocks_of(tokens, kBlock);
       largest.sequence = std::max(largest.sequence, tokens);
     }
     largest.requests = std::max(largest.requests, call.asks.size());
@@ -65,6 +64,7 @@ void settle_options(const Setting& setting, Way* way) {
   usual("max_chunk", "0");
   usual("prefix_caching", "false");
   if (way->prompt_logprobs) usual("skip_prompt_logprobs", "false");  // whatever the case leaves out
+  usual("suspend_interval", "0");
   if (setting.workload.has_ids()) {
     usual("max_sequence_length", std::to_string(size.sequence));
     usual("max_tokens", std::to_string(std::max(size.tokens, kUsualTokens)));

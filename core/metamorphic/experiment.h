@@ -72,12 +72,17 @@ Experiment static_vs_buffered(const Setting& setting);
 Experiment thread_count(const Setting& setting);
 Experiment save_load(const Setting& setting);
 
-// A request whose new tokens begin another block of the cache (of 256 tokens) half way: as long a prompt as a long one
+inline constexpr size_t kBlock = 256;  // tokens of a block of the cache, unless a way asks for others
+// Of `block` tokens each, that hold `tokens`.
+inline size_t blocks_of(size_t tokens, size_t block) { return (tokens + block - 1) / block; }
+
+// A request whose new tokens begin another block of the cache half way: as long a prompt as a long one
 // allows. One that is too short for that is as it is.
 Ask over_a_block(const Workload& workload, size_t index);
 
 // Options that keep everything else from happening: all requests of a call at once and in one step, their prompts in
-// one piece, no prefix cache, room for all. Those alone that the way's engine has; what the way sets itself stays.
+// one piece, no prefix cache, room for all, nobody suspended. Those alone that the way's engine has; what the way sets
+// itself stays.
 void settle_options(const Setting& setting, Way* way);
 
 // The trial once more with tokens that are drawn, where the case is greedy and the engine can draw with a seed: how a

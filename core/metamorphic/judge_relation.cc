@@ -13,7 +13,7 @@
 namespace assay::metamorphic {
 namespace {
 
-constexpr size_t kProbed = 33;  // prompts of a case that relations use at most
+constexpr size_t kProbed = 33;  // prompts of a case that are looked at, or as many as the largest batch has
 
 const char* level_name(uint64_t level) { return level == ASSAY_CAP_L1 ? "L1" : level == ASSAY_CAP_L2 ? "L2" : "L3"; }
 
@@ -130,10 +130,11 @@ class Judge {
       Finding finding;
       finding.verdict = pair.verdict.verdict;
       finding.compared = pair.values;
-      const std::string came =
-          passes(pair.verdict.verdict)
-              ? fmt::format("{}, {} equal", plural(pair.requests, "request"), plural(pair.values, "value"))
-              : pair.verdict.reason;
+      const bool equal = pair.verdict.verdict == Verdict::kIdentical;
+      const std::string came = passes(pair.verdict.verdict)
+                                   ? fmt::format("{}, {} equal{}", plural(pair.requests, "request"),
+                                                 plural(pair.values, "value"), equal ? "" : " within tolerance")
+                                   : pair.verdict.reason;
       finding.message =
           fmt::format("{}: {}{}{}", pair.name, came, pair.mechanism.empty() ? "" : "; mechanism: ", pair.mechanism);
       metric.verdict = worst(metric.verdict, finding.verdict);
@@ -142,11 +143,18 @@ class Judge {
     return metric;
   }
 
+  // What pairs were judged by; "" where none was.
   std::string standard() const {
-    if (info_.level == 0) return "";
-    const bool exact = std::all_of(pairs_.begin(), pairs_.end(), [](const PairVerdict& pair) { return pair.exact; });
-    return exact ? fmt::format("{} is declared: equal bits alone pass", level_name(info_.level))
-                 : fmt::format("{} is not declared: the usual tolerances hold", level_name(info_.level));
+    bool judged = false;
+    bool exact = true;
+    for (const PairVerdict& pair : pairs_) {
+      if (pair.requests == 0) continue;
+      judged = true;
+      exact = exact && pair.exact;
+    }
+    if (!judged) return "";
+    return fmt::format("; {} is {}", level_name(info_.level),
+                       exact ? "declared: equal bits alone pass" : "not declared: the usual tolerances hold");
   }
 
   std::string passing_reason(Verdict verdict) const {
@@ -162,7 +170,7 @@ class Judge {
     }
     const std::string how =
         verdict == Verdict::kIdentical ? "equal" : fmt::format("equal within tolerance, max |Δ| {:.3g}", difference);
-    return fmt::format("{}, {}, {} {}; {}", plural(pairs_.size(), "way"), plural(requests, "request"),
+    return fmt::format("{}, {}, {} {}{}", plural(pairs_.size(), "way"), plural(requests, "request"),
                        plural(values, "value"), how, standard());
   }
 
@@ -187,7 +195,7 @@ class Judge {
     }
     made.verdict.reason = passes(made.verdict.verdict)
                               ? passing_reason(made.verdict.verdict)
-                              : fmt::format("{}: {}{}; {}", pair.name, made.verdict.reason, others, standard());
+                              : fmt::format("{}: {}{}{}", pair.name, made.verdict.reason, others, standard());
     made.verdict.metrics.insert(made.verdict.metrics.begin(), std::move(overview));
     if (pair.reference) {
       made.verdict.golden = input_.reference_path;

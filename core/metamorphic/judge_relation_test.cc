@@ -182,9 +182,11 @@ TEST(JudgeRelation, TheReasonNamesTheWorstPairAndCountsTheOthers) {
 TEST(JudgeRelation, ARequestThatFailsIsInvalidAndNamesWayAndRequest) {
   FakeLaboratory laboratory;
   laboratory.failing = "batches of 7";
+  laboratory.determinism = ASSAY_CAP_L2;
   const CaseVerdict verdict = judged(Relation::kSoloVsBatch, laboratory);
   EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
   EXPECT_THAT(verdict.reason, HasSubstr("batches of 7: request 0: too long"));
+  EXPECT_THAT(verdict.reason, HasSubstr("; L2 is declared")) << "the other ways were judged so";
   laboratory.failing = "one request at a time";
   EXPECT_THAT(judged(Relation::kSoloVsBatch, laboratory).reason,
               HasSubstr("one request at a time: request 0: too long"));
@@ -321,6 +323,16 @@ TEST(JudgeRelation, LogprobsOfPromptsAreAskedForThoughTheCaseLeavesThemOut) {
     if (way.prompt_logprobs) {
       EXPECT_EQ(way.engine_options.at("skip_prompt_logprobs"), "false");
     }
+  }
+}
+
+TEST(JudgeRelation, ACaseThatSuspendsItsRequestsDoesNotDoSoInARelation) {
+  FakeLaboratory laboratory;
+  laboratory.engine_options.insert("suspend_interval");
+  judged(Relation::kPreemptResume, laboratory);
+  ASSERT_GT(laboratory.seen.size(), 3u) << "two that look at the prompts, reference and changed ways";
+  for (size_t i = 2; i < laboratory.seen.size(); ++i) {
+    EXPECT_EQ(laboratory.seen[i].engine_options.at("suspend_interval"), "0") << laboratory.seen[i].name;
   }
 }
 

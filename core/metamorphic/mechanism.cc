@@ -12,33 +12,21 @@ namespace {
 
 struct CounterWords {
   uint64_t Counters::*value;
-  const char* seen;  // with a number: of the largest, of each, of the sum
+  const char* one;
+  const char* many;
+  const char* seen;  // with a number of them
 };
+constexpr std::array<CounterWords, 4> kWords = {  // in the order of Counter
+    {{&Counters::batch, "request", "requests", "{} in one forward"},
+     {&Counters::chunks, "chunk", "chunks", "a prompt in {}"},
+     {&Counters::cached_tokens, "token", "tokens", "{} from the cache"},
+     {&Counters::preemptions, "preemption", "preemptions", "{}"}}};
 
-CounterWords words_of(Counter counter) {
-  switch (counter) {
-    case Counter::kBatch:
-      return {&Counters::batch, "{} in one forward"};
-    case Counter::kChunks:
-      return {&Counters::chunks, "a prompt in {}"};
-    case Counter::kCachedTokens:
-      return {&Counters::cached_tokens, "{} from the cache"};
-    case Counter::kPreemptions:
-      return {&Counters::preemptions, "{}"};
-  }
-  return {};
-}
-
-std::string amount(Counter counter, uint64_t n) {
-  constexpr std::array<std::pair<const char*, const char*>, 4> kUnits = {
-      {{"request", "requests"}, {"chunk", "chunks"}, {"token", "tokens"}, {"preemption", "preemptions"}}};
-  const auto& [one, many] = kUnits.at(static_cast<size_t>(counter));
-  return fmt::format("{} {}", n, n == 1 ? one : many);
-}
+const CounterWords& words_of(Counter counter) { return kWords.at(static_cast<size_t>(counter)); }
 
 std::string seen_of(Counter counter, uint64_t n) {
-  const std::string counted = amount(counter, n);
-  return fmt::format(fmt::runtime(words_of(counter).seen), counted);
+  const CounterWords& words = words_of(counter);
+  return fmt::format(fmt::runtime(words.seen), fmt::format("{} {}", n, n == 1 ? words.one : words.many));
 }
 
 std::string expectation(const Bound& bound) {
@@ -56,6 +44,7 @@ size_t generated(const WayResult& way, const std::string& id) {
 
 Check counters_within(const Bound& bound, std::vector<std::string> ids) {
   return [bound, ids = std::move(ids)](const WayResult&, const WayResult& way) -> Seen {
+    if (ids.empty()) return {false, "no request to look at"};
     uint64_t smallest = UINT64_MAX;
     uint64_t largest = 0;
     uint64_t sum = 0;
@@ -74,7 +63,6 @@ Check counters_within(const Bound& bound, std::vector<std::string> ids) {
     const auto inside = [&](uint64_t value) { return value >= bound.least && value <= bound.most; };
     uint64_t shown = bound.over == Over::kSum ? sum : largest;
     if (bound.over == Over::kEach && !inside(smallest)) shown = smallest;
-    if (ids.empty()) return {false, "no request to look at"};
     if (inside(shown)) return {true, seen_of(bound.counter, shown)};
     return {false, fmt::format("{}, expected {}", seen_of(bound.counter, shown), expectation(bound))};
   };

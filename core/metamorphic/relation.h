@@ -29,8 +29,8 @@ enum class Relation : uint8_t {
 
 struct RelationInfo {
   Relation relation;
-  std::string_view name;  // "prefix_cache": in ASSAY.metamorphic, and after the case's name: "moe/x@prefix_cache"
-  uint64_t level;         // ASSAY_CAP_L1 to L3: who claims it must give equal bits; 0: every engine is judged alike
+  std::string_view name;       // "prefix_cache": in ASSAY.metamorphic, and after the case's name: "moe/x@prefix_cache"
+  uint64_t level;              // ASSAY_CAP_L1 to L3: who claims it must give equal bits
   std::string_view reference;  // "no prefix cache"
   std::string_view changed;    // "prefix cache, filled by an earlier request"
   std::string_view mechanism;  // what must have happened: "tokens were taken from the cache"

@@ -14,7 +14,7 @@ Way asked(const Setting& setting, std::string name) {
   std::vector<Ask> asks = setting.workload.asks(kRequests);
   asks[0] = setting.workload.long_ask(0);
   asks[1] = over_a_block(setting.workload, 1);
-  way.calls.push_back({.asks = std::move(asks), .reset_before = false});
+  way.calls.push_back({.asks = std::move(asks)});
   return way;
 }
 

@@ -32,7 +32,7 @@ std::vector<Ask> company(std::vector<Ask> asks, const std::string& prefix) {
 Way one_call(std::string name, std::vector<Ask> asks) {
   Way way;
   way.name = std::move(name);
-  way.calls.push_back({.asks = std::move(asks), .reset_before = false});
+  way.calls.push_back({.asks = std::move(asks)});
   return way;
 }
 
@@ -64,7 +64,7 @@ Experiment solo_vs_batch(const Setting& setting) {
   const int32_t most = *std::max_element(setting.parameters.batches.begin(), setting.parameters.batches.end());
   const std::vector<Ask> asks = some_asks(setting.workload, static_cast<size_t>(std::max(most, 2)));
   trial.reference.name = "one request at a time";
-  for (const Ask& ask : asks) trial.reference.calls.push_back({.asks = {ask}, .reset_before = false});
+  for (const Ask& ask : asks) trial.reference.calls.push_back({.asks = {ask}});
   trial.untouched = batch_of(1, 1, ids_of(asks));
   for (const int32_t batch : setting.parameters.batches) {
     // Batches of one: all of them wait for each other.
@@ -157,7 +157,7 @@ Experiment repeated_call(const Setting& setting) {
     way.name = name;
     for (size_t call = 0; call < calls; ++call) {
       const auto part = [&](size_t n) { return earlier.begin() + static_cast<ptrdiff_t>(earlier.size() * n / calls); };
-      way.calls.push_back({.asks = {part(call), part(call + 1)}, .reset_before = false});
+      way.calls.push_back({.asks = {part(call), part(call + 1)}});
     }
     way.calls.push_back({.asks = asks, .reset_before = reset});
     trial.changed.push_back({.way = std::move(way), .mechanism = others_were_answered(ids_of(earlier))});

@@ -136,7 +136,7 @@ Experiment continued(const Setting& setting, const char* relation) {
   asks[0] = setting.workload.long_ask(0);
   asks[1] = over_a_block(setting.workload, 1);
   Trial trial;
-  trial.reference.calls.push_back({.asks = std::move(asks), .reset_before = false});
+  trial.reference.calls.push_back({.asks = std::move(asks)});
   made.trials.push_back(std::move(trial));
   return made;
 }

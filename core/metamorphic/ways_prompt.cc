@@ -11,10 +11,7 @@
 namespace assay::metamorphic {
 namespace {
 
-constexpr size_t kBlock = 256;      // tokens of a block where it is large
-constexpr size_t kSmallBlock = 16;  // ... and where it is small
-
-size_t blocks_of(size_t tokens, size_t block) { return (tokens + block - 1) / block; }
+constexpr size_t kSmallBlock = 16;  // tokens of a block where it is small
 
 // Requests for the cache under test, asked before those that are judged; `kept`: tokens of each that stay, the rest is
 // turned round.
@@ -78,7 +75,7 @@ Experiment prefix_cache(const Setting& setting) {
   trial.reference.name = "no prefix cache";
   trial.reference.prompt_logprobs = false;
   trial.reference.engine_options["prefix_caching"] = "false";
-  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
+  trial.reference.calls.push_back({.asks = asks});
   trial.untouched =
       counters_within({.counter = Counter::kCachedTokens, .over = Over::kSum, .least = 0, .most = 0}, ids);
   const auto add = [&](std::string name, size_t tokens_of_block, std::vector<Call> calls, bool kept) {
@@ -95,14 +92,13 @@ Experiment prefix_cache(const Setting& setting) {
   };
   std::vector<Ask> together = warm(asks, 1);
   together.insert(together.end(), asks.begin(), asks.end());
-  add(fmt::format("whole prompts in the cache, blocks of {}", block), block,
-      {{.asks = warm(asks, 1), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
+  add(fmt::format("whole prompts in the cache, blocks of {}", block), block, {{.asks = warm(asks, 1)}, {.asks = asks}},
+      true);
   std::vector<Ask> halves = warm(asks, 0.5);
   for (Ask& ask : alike_behind_another_token(asks)) halves.push_back(std::move(ask));
   add(fmt::format("half of each prompt in the cache, blocks of {}", small), small,
-      {{.asks = std::move(halves), .reset_before = false}, {.asks = asks, .reset_before = false}}, true);
-  add(fmt::format("shared with requests that run, blocks of {}", small), small,
-      {{.asks = std::move(together), .reset_before = false}}, false);
+      {{.asks = std::move(halves)}, {.asks = asks}}, true);
+  add(fmt::format("shared with requests that run, blocks of {}", small), small, {{.asks = std::move(together)}}, false);
   made.trials.push_back(std::move(trial));
   return made;
 }
@@ -114,7 +110,7 @@ Experiment chunked_prefill(const Setting& setting) {
   Trial trial;
   const std::vector<Ask> asks = {setting.workload.long_ask(0), setting.workload.ask(1)};
   trial.reference.name = "prompts in one piece";
-  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
+  trial.reference.calls.push_back({.asks = asks});
   trial.untouched =
       counters_within({.counter = Counter::kChunks, .over = Over::kEach, .least = 1, .most = 1}, ids_of(asks));
   for (const int32_t chunk : setting.parameters.chunks) {
@@ -122,7 +118,7 @@ Experiment chunked_prefill(const Setting& setting) {
     way.name = fmt::format("chunks of {}", chunk);
     way.engine_options["chunked_prefill"] = "true";
     way.engine_options["max_chunk"] = std::to_string(chunk);
-    way.calls.push_back({.asks = asks, .reset_before = false});
+    way.calls.push_back({.asks = asks});
     trial.changed.push_back(
         {.way = std::move(way),
          .mechanism = counters_within({.counter = Counter::kChunks, .over = Over::kEach, .least = 2}, {asks[0].id})});
@@ -150,7 +146,7 @@ Experiment preempt_resume(const Setting& setting) {
   if (missing_options(setting, {"termination_id"}).empty()) lasting["termination_id"] = "-1";
   trial.reference.name = "a cache with room for all";
   trial.reference.engine_options = lasting;
-  trial.reference.calls.push_back({.asks = asks, .reset_before = false});
+  trial.reference.calls.push_back({.asks = asks});
   trial.reference.calls[0].asks.push_back(small);
   trial.untouched =
       counters_within({.counter = Counter::kPreemptions, .over = Over::kSum, .least = 0, .most = 0}, ids_of(asks));
@@ -176,7 +172,7 @@ Experiment preempt_resume(const Setting& setting) {
     way.engine_options["block_count"] = room_for(order);
     way.engine_options["max_requests"] = std::to_string(order.size());
     std::vector<std::string> ids = ids_of(order);
-    way.calls.push_back({.asks = std::move(order), .reset_before = false});
+    way.calls.push_back({.asks = std::move(order)});
     trial.changed.push_back({.way = std::move(way),
                              .mechanism = counters_within(
                                  {.counter = Counter::kPreemptions, .over = Over::kSum, .least = 1}, std::move(ids))});

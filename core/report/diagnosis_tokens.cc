@@ -113,7 +113,7 @@ std::optional<Diagnosis> edit_of(const RequestEvidence& evidence, bool relation)
   return std::nullopt;
 }
 
-std::optional<Diagnosis> length_of(const RequestEvidence& evidence, bool /*relation*/) {
+std::optional<Diagnosis> length_of(const RequestEvidence& evidence) {
   const Window window = window_of(evidence);
   if (window.differs || evidence.golden_tokens < 0 || evidence.result_tokens < 0) return std::nullopt;
   if (evidence.first_divergent >= 0 &&
@@ -207,14 +207,13 @@ void diagnose_edits(const ReportCase& report, Diagnoses& found) {
   const CaseVerdict& verdict = report.verdict;
   const Again again = again_of(verdict);
   if (again.requests > 0 && again.all_explained) return;  // rounding, see below
-  for (const auto& rule : {edit_of, length_of}) {
+  const auto add_first = [&](const auto& rule) {          // of the requests that it says something of
     for (const RequestEvidence& evidence : verdict.evidence) {
-      if (std::optional<Diagnosis> one = rule(evidence, !report.relation.empty())) {
-        found.push_back(*std::move(one));
-        break;
-      }
+      if (std::optional<Diagnosis> one = rule(evidence)) return found.push_back(*std::move(one));
     }
-  }
+  };
+  add_first([&](const RequestEvidence& evidence) { return edit_of(evidence, !report.relation.empty()); });
+  add_first(length_of);
 }
 
 void diagnose_reanchoring(const ReportCase& report, Diagnoses& found) {

@@ -12,10 +12,4 @@ namespace assay::report {
 // re-anchoring says, numbers, routing, texts. `open`: unfolded. `word`: what the golden's side is called (wording.h).
 std::string evidence_html(const RequestEvidence& evidence, bool open, std::string_view word = "golden");
 
-// What re-anchoring says, in plain words, as text.
-std::string reanchoring_text(const Reanchoring& reanchoring, std::string_view word = "golden");
-
-// The split in plain words, as text: who says what, the gap and the rank.
-std::string split_text(const Split& split, std::string_view word = "golden");
-
 }  // namespace assay::report

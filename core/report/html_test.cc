@@ -7,6 +7,7 @@
 #include "core/report/html_evidence.h"
 #include "core/report/html_page.h"
 #include "core/report/html_plot.h"
+#include "core/report/html_split.h"
 #include "core/report/html_text.h"
 #include "core/report/sample_run.h"
 

@@ -3,19 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 #include <utility>
 
 #include "assay/sdk.hpp"
 #include "core/metamorphic/way.h"
+#include "core/run/stopwatch.h"
 
 namespace assay::run {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // The engine of a call, and the ids of its requests: from `first_id` on.
 struct Opened {
@@ -106,7 +102,7 @@ class Call {
 
   void take(const assay_event& event, Batch* batch) {
     if (event.kind == ASSAY_EVENT_TOKEN) {
-      if (result_.first_token_seconds == 0) result_.first_token_seconds = since(begin_);
+      if (result_.first_token_seconds == 0) result_.first_token_seconds = watch_.seconds();
       return;
     }
     if (open_ids_.erase(event.id) == 0) return refuse(event.id);
@@ -118,7 +114,7 @@ class Call {
     if (listener_.result) listener_.result(name_of(event.id), result);
     Result<RequestRecord> record = record_of(result, name_of(event.id));
     if (!record) return fail(event.id, record.status().code(), record.status().message());
-    if (result_.first_token_seconds == 0) result_.first_token_seconds = since(begin_);
+    if (result_.first_token_seconds == 0) result_.first_token_seconds = watch_.seconds();
     if (const metamorphic::Counters counters = metamorphic::counters_of(*record); counters.batch > 0) {
       batch->told = std::max(batch->told, counters.batch);
     }
@@ -129,7 +125,7 @@ class Call {
     batch->prefill_seconds = std::max(batch->prefill_seconds, result.prefill_seconds);
     batch->decode_seconds = std::max(batch->decode_seconds, result.decode_seconds);
     result_.records.push_back(*std::move(record));
-    if (listener_.finished) listener_.finished(name_of(event.id), result.tokens.size, since(begin_));
+    if (listener_.finished) listener_.finished(name_of(event.id), result.tokens.size, watch_.seconds());
   }
 
   // An event that ends a request which is not running.
@@ -156,7 +152,7 @@ class Call {
   const CaseOrder& order_;
   const SessionListener& listener_;
   const std::vector<RequestChange>& changes_;
-  const Clock::time_point begin_ = Clock::now();
+  const Stopwatch watch_;        // since the call
   std::set<uint64_t> asked_;     // ids of all requests
   std::set<uint64_t> open_ids_;  // of those that have not ended
   SessionResult result_;

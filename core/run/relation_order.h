@@ -21,8 +21,7 @@ struct RelationOrder {
   std::string changed_path;
 };
 
-// Always an answer. A relation that does not exist is INVALID; an engine that reads recorded results cannot run in
-// another way, which is NOT_COMPARABLE.
+// Always an answer. A relation that does not exist is INVALID. The plan has refused engines that read recorded results.
 metamorphic::RelationOutcome judge_order(const RelationOrder& given, metamorphic::Laboratory& laboratory);
 
 }  // namespace assay::run

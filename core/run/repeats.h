@@ -9,7 +9,6 @@
 
 #include "assay/golden.h"
 #include "assay/verdict.h"
-#include "core/compare/same_results.h"
 
 namespace assay::run {
 
@@ -19,12 +18,10 @@ std::filesystem::path folder_of_repeat(const std::filesystem::path& output, cons
 // In that folder: a checkpoint that a relation wrote anew, while the relation runs.
 inline constexpr const char* kResavedFolder = "resaved";
 
-using compare::first_difference;
-
 struct RepeatVerdict {
   CaseVerdict verdict;
   bool has_results = false;  // of every request, in actual.json
-  std::string difference;    // first_difference from the earliest repeat that has results
+  std::string difference;    // compare::first_difference from the earliest repeat that has results
 };
 
 struct CombinedVerdict {

@@ -37,7 +37,7 @@ struct CaseOrder {
   int repeats = 1;       // how often the case is run
   int first_repeat = 1;  // the first one that this worker runs; earlier ones were run by others
   int passes = 1;        // --inference-repeat-n: of each repeat, to measure throughput; the last one's results count
-  int output_every = 1;  // results are those of every so manieth request, from the first one on, and of the last one
+  int output_every = 1;  // results keep requests 0, output_every, 2 * output_every ... and the last one
   bool record_quantities = false;  // results get throughput, memory and prefill counts, listed in METRICS or not
   std::string output_path;         // --output-path, written besides actual.json; empty: none
   bool deterministic = false;      // --deterministic-mode: engine and model have to hold L1 to L3

@@ -56,12 +56,12 @@ enum class GoldenKind { kCharacteristic, kKnownCompletion };
 // ASSAY.metamorphic: the case is judged by relations between runs of its own instead of a golden. Absent numbers leave
 // the defaults of metamorphic::Parameters.
 struct MetamorphicBlock {
-  std::vector<std::string> relations;  // names; empty: all
-  std::vector<int32_t> batches;        // empty: default
-  std::vector<int32_t> chunks;         // empty: default
-  std::vector<int32_t> threads;        // empty: default
-  std::optional<int32_t> prompt_tokens;
-  std::optional<int32_t> new_tokens;
+  std::vector<std::string> relations = {};  // names; empty: all
+  std::vector<int32_t> batches = {};        // empty: default
+  std::vector<int32_t> chunks = {};         // empty: default
+  std::vector<int32_t> threads = {};        // empty: default
+  std::optional<int32_t> prompt_tokens = {};
+  std::optional<int32_t> new_tokens = {};
 };
 
 // The optional block ASSAY; an absent optional means that the block does not say.

@@ -34,11 +34,6 @@ inline constexpr uint64_t kBufferedCapabilities = ASSAY_CAP_LOGPROBS | ASSAY_CAP
                                                   ASSAY_CAP_SEED | ASSAY_CAP_TEXT | ASSAY_CAP_TOKENS |
                                                   ASSAY_CAP_NEEDS_BACKEND | ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3;
 
-// Failures of the machine or of code, after which the state of the backend is not to be trusted.
-inline bool breaks_engine(const Status& status) {
-  return status.code() == StatusCode::kInfra || status.code() == StatusCode::kInternal;
-}
-
 // Methods mean what assay_engine_table says. One thread at a time.
 class BufferedEngine {
  public:

@@ -11,6 +11,11 @@
 
 namespace assay::engines {
 
+// Failures of the machine or of code, after which the state of the backend is not to be trusted.
+inline bool breaks_engine(const Status& status) {
+  return status.code() == StatusCode::kInfra || status.code() == StatusCode::kInternal;
+}
+
 // The cache is never cleared: whoever takes over a block must write a position before it is read. Not thread-safe.
 // Model and table are borrowed and outlive the object; the cache is owned.
 class ModelCache {

@@ -6,17 +6,10 @@
 #include <utility>
 
 #include "assay/sdk.hpp"
+#include "plugins/engines/common/model_cache.h"
 #include "plugins/engines/common/result_texts.h"
 
 namespace assay::engines {
-namespace {
-
-// Failures of the machine or of code, after which the state of the backend is not to be trusted.
-bool breaks_engine(const Status& status) {
-  return status.code() == StatusCode::kInfra || status.code() == StatusCode::kInternal;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<StaticEngine>> StaticEngine::open(const assay_engine_config& config, const Host& host) {
   Result<StaticOptions> options = parse_static_options(sdk::text(config.options));
