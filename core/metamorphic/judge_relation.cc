@@ -61,7 +61,6 @@ class Judge {
     if (!reference) {
       return ended(verdict_of_way(reference.status().code()), name + ": " + reference.status().message());
     }
-    note_batch(*reference);
     if (std::optional<CaseVerdict> failed = verdict_of_failures(reference->failed)) {
       return ended(failed->verdict, name + ": " + failed->reason);
     }
@@ -78,13 +77,8 @@ class Judge {
 
   RelationOutcome ended(Verdict verdict, const std::string& reason) const {
     RelationOutcome made;
-    made.batch = batch_;
     made.verdict = {verdict, fmt::format("{}: {}", info_.name, reason), "", {}};
     return made;
-  }
-
-  void note_batch(const WayResult& result) {
-    for (const RequestRecord& record : result.records) batch_ = std::max(batch_, counters_of(record).batch);
   }
 
   PairVerdict judge(const Setting& setting, const Experiment& experiment, const WayResult& reference,
@@ -98,7 +92,6 @@ class Judge {
       pair.verdict = {verdict_of_way(result.status().code()), result.status().message(), "", {}};
       return pair;
     }
-    note_batch(*result);
     if (std::optional<CaseVerdict> failed = verdict_of_failures(result->failed)) {
       pair.verdict = *std::move(failed);
       return pair;
@@ -176,7 +169,6 @@ class Judge {
 
   RelationOutcome outcome() {
     RelationOutcome made;
-    made.batch = batch_;
     size_t shown = 0;
     size_t failing = 0;
     for (size_t i = 0; i < pairs_.size(); ++i) {
@@ -221,7 +213,6 @@ class Judge {
   const RelationInput& input_;
   const RelationInfo& info_;
   std::vector<PairVerdict> pairs_;
-  uint64_t batch_ = 0;
 };
 
 }  // namespace

@@ -37,7 +37,6 @@ struct RelationOutcome {
   CaseVerdict verdict;  // `golden`: reference_path, where a pair was judged
   ResultSet reference;  // of the pair that the verdict shows: the worst, of equal ones the last; empty: none was judged
   ResultSet changed;
-  uint64_t batch = 0;  // most requests in one forward of all ways, as far as told
 };
 
 // Always an answer. Where engine and model declare the relation's level, equal bits alone pass; else the usual

@@ -345,6 +345,9 @@ TEST(JudgeRelation, ParametersOutsideOfTheirRangeAreInvalid) {
   input.parameters.new_tokens = 1;
   EXPECT_THAT(judge_relation(input).verdict.reason, HasSubstr("new_tokens: 1, expected 2 or more"));
   input.parameters = {};
+  input.parameters.prompt_tokens = 1;
+  EXPECT_THAT(judge_relation(input).verdict.reason, HasSubstr("prompt_tokens: 1, expected 2 or more"));
+  input.parameters = {};
   input.prompts.clear();
   EXPECT_THAT(judge_relation(input).verdict.reason, HasSubstr("no prompts"));
 }

@@ -58,8 +58,8 @@ Status check(const Parameters& parameters) {
       if (value < 1) return invalid(fmt::format("metamorphic {}: {}, expected 1 or more", name, value));
     }
   }
-  if (parameters.prompt_tokens < 1) {
-    return invalid(fmt::format("metamorphic prompt_tokens: {}, expected 1 or more", parameters.prompt_tokens));
+  if (parameters.prompt_tokens < 2) {
+    return invalid(fmt::format("metamorphic prompt_tokens: {}, expected 2 or more", parameters.prompt_tokens));
   }
   if (parameters.new_tokens < 2) {
     return invalid(fmt::format("metamorphic new_tokens: {}, expected 2 or more", parameters.new_tokens));

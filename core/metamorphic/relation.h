@@ -44,8 +44,8 @@ std::optional<Relation> parse_relation(std::string_view name);
 struct Parameters {
   std::vector<int32_t> batches = {1, 2, 3, 7, 8, 16, 33};  // requests at once, each >= 1
   std::vector<int32_t> chunks = {1, 7, 255, 256, 257};     // tokens, each >= 1
-  int32_t prompt_tokens = 513;  // length of the longest prompts; shorter ones of a case are repeated up to it
-  int32_t new_tokens = 8;       // of each request, at least 2
+  int32_t prompt_tokens = 513;               // of the longest, at least 2; shorter ones of a case are repeated up to it
+  int32_t new_tokens = 8;                    // of each request, at least 2
   std::vector<int32_t> threads = {1, 2, 3};  // of the backend, each >= 1
 };
 
