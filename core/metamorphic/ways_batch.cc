@@ -117,8 +117,8 @@ Experiment changed_neighbours(const Setting& setting) {
     for (const Ask& target : targets) longest = std::max(longest, target.ids.size());
     others.back().ids = setting.workload.ask_of(kTargets + kFew, longest + kLonger).ids;
   }
-  std::vector<Ask> first_others =
-      others;  // those first that are not among `some`, as short prompts have few variations
+  // Those first that are not among `some`: short prompts have few variations.
+  std::vector<Ask> first_others = others;
   std::stable_partition(first_others.begin(), first_others.end(), [&](const Ask& ask) { return !is_among(some, ask); });
   first_others.resize(3);
   const auto joined = [](std::vector<Ask> front, const std::vector<Ask>& back) {

@@ -58,6 +58,17 @@ void begin_apart(std::vector<Ask>* asks) {
   }
 }
 
+// Blocks that hold every prompt and its first new token, and nothing of what follows, but one request to its end.
+size_t little_room_for(const std::vector<Ask>& asks, size_t block, size_t new_tokens) {
+  size_t prompts = 0;
+  size_t largest = 0;
+  for (const Ask& ask : asks) {
+    prompts += blocks_of(ask.ids.size() + 1, block);
+    largest = std::max(largest, blocks_of(ask.ids.size() + new_tokens, block));
+  }
+  return std::max(prompts, largest);
+}
+
 }  // namespace
 
 Experiment prefix_cache(const Setting& setting) {
@@ -150,26 +161,16 @@ Experiment preempt_resume(const Setting& setting) {
   trial.reference.calls[0].asks.push_back(small);
   trial.untouched =
       counters_within({.counter = Counter::kPreemptions, .over = Over::kSum, .least = 0, .most = 0}, ids_of(asks));
-  // Room for every prompt and its first new token, and none for what follows: blocks so small that a request needs
-  // further ones for its new tokens.
+  // So small that a request needs further ones for its new tokens.
   const auto new_tokens = static_cast<size_t>(setting.workload.new_tokens());
   const size_t block = std::clamp<size_t>(new_tokens / 4, 1, kSmallBlock);
-  const auto room_for = [&](const std::vector<Ask>& order) {
-    size_t prompts = 0;
-    size_t largest = 0;  // that of one request alone
-    for (const Ask& ask : order) {
-      prompts += blocks_of(ask.ids.size() + 1, block);
-      largest = std::max(largest, blocks_of(ask.ids.size() + new_tokens, block));
-    }
-    return std::to_string(std::max(prompts, largest));
-  };
   const auto add = [&](const char* name, std::vector<Ask> order, std::map<std::string, std::string> options) {
     Way way;
     way.name = name;
     way.engine_options = std::move(options);
     way.engine_options.insert(lasting.begin(), lasting.end());
     way.engine_options["block_size"] = std::to_string(block);
-    way.engine_options["block_count"] = room_for(order);
+    way.engine_options["block_count"] = std::to_string(little_room_for(order, block, new_tokens));
     way.engine_options["max_requests"] = std::to_string(order.size());
     std::vector<std::string> ids = ids_of(order);
     way.calls.push_back({.asks = std::move(order)});
