@@ -96,6 +96,7 @@ void Supervisor::start(Work work) {
                                                     .running = std::nullopt,
                                                     .judging = false,
                                                     .last_request = "",
+                                                    .last_way = "",
                                                     .condemned = std::nullopt,
                                                     .next_memory_check = Clock::now()}));
 }
@@ -121,6 +122,7 @@ void Supervisor::handle(Active& active, const std::string& line) {
   }
   if (name == event::kRequestFinished || name == event::kRequestFailed) {
     active.last_request = event.value("request", "");
+    active.last_way = event.value("way", "");
     return;
   }
   if (name == event::kJudgingStarted) {
@@ -215,9 +217,11 @@ void Supervisor::conclude(Active& active, const Exit& exit) {
     return give_up(rest.cases, Verdict::kInfra, "cancelled before it started");
   }
   if (active.running) {
-    const std::string last = active.judging                ? "all requests were over, its results were being judged"
-                             : active.last_request.empty() ? "no request had finished"
-                                                           : "last finished request: " + active.last_request;
+    const std::string last = active.judging ? "all requests were over, its results were being judged"
+                             : active.last_request.empty()
+                                 ? "no request had finished"
+                                 : "last finished request: " + active.last_request +
+                                       (active.last_way.empty() ? "" : " (" + active.last_way + ")");
     const bool again = recorder_.died(
         *active.running, CaseVerdict{Verdict::kCrashed, fmt::format("{}; {}{}", death, last, tail), "", {}},
         log_of_case(*active.running));

@@ -60,6 +60,7 @@ class Supervisor {
     std::optional<size_t> running;  // index of the case that runs
     bool judging = false;           // its requests are over
     std::string last_request;       // of that case
+    std::string last_way;           // of a relation, that this request belongs to
     std::optional<Condemned> condemned;
     Clock::time_point next_memory_check;
   };
