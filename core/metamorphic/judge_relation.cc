@@ -104,15 +104,17 @@ class Judge {
   }
 
   // Where it did not happen, equal results show nothing; others are told all the same.
-  static void check_mechanism(const Changed& changed, const WayResult& reference, const WayResult& result,
-                              PairVerdict* pair) {
+  void check_mechanism(const Changed& changed, const WayResult& reference, const WayResult& result,
+                       PairVerdict* pair) const {
     const Seen seen = changed.mechanism(reference, result);
     pair->mechanism = seen.what;
     if (seen.fired) return;
+    const std::string remedy =
+        info_.remedy.empty() ? "" : fmt::format(" (if sizes are why, {} in ASSAY.metamorphic)", info_.remedy);
     const bool differs = !passes(pair->verdict.verdict) && pair->verdict.verdict != Verdict::kNotComparable;
-    pair->verdict.reason = differs ? fmt::format("{}; {} all the same: {}", seen.what, to_string(pair->verdict.verdict),
-                                                 pair->verdict.reason)
-                                   : seen.what;
+    pair->verdict.reason = differs ? fmt::format("{}{}; {} all the same: {}", seen.what, remedy,
+                                                 to_string(pair->verdict.verdict), pair->verdict.reason)
+                                   : seen.what + remedy;
     pair->verdict.verdict = Verdict::kNotComparable;
   }
 

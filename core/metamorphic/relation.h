@@ -34,6 +34,7 @@ struct RelationInfo {
   std::string_view reference;  // "no prefix cache"
   std::string_view changed;    // "prefix cache, filled by an earlier request"
   std::string_view mechanism;  // what must have happened: "tokens were taken from the cache"
+  std::string_view remedy;  // what to change in ASSAY.metamorphic where it did not happen; empty: nothing there helps
 };
 
 std::span<const RelationInfo> relation_table();  // in the order of the enumeration

@@ -25,7 +25,9 @@ TEST(WaysOfRelations, PromptsAreLongerThanTwoBlocksUnlessTheModelHasFewerPositio
   const CaseVerdict verdict = judge_relation(input).verdict;
   EXPECT_EQ(laboratory.seen.back().calls.at(0).asks.at(0).ids.size(), 92u);
   EXPECT_EQ(verdict.verdict, Verdict::kNotComparable);  // no prompt takes two chunks of 255
-  EXPECT_THAT(verdict.reason, HasSubstr("chunks of 255: a prompt in 1 chunk, expected at least 2"));
+  EXPECT_THAT(verdict.reason,
+              HasSubstr("chunks of 255: a prompt in 1 chunk, expected at least 2 (if sizes are why, raise "
+                        "prompt_tokens or name smaller chunks in ASSAY.metamorphic)"));
 }
 
 TEST(WaysOfRelations, GreedyCasesAreAskedWithDrawnTokensTooWhereTheEngineCanDraw) {
