@@ -55,7 +55,7 @@ Ask over_a_block(const Workload& workload, size_t index) {
 
 void settle_options(const Setting& setting, Way* way) {
   std::map<std::string, std::string> wanted = way->engine_options;
-  const auto usual = [&](const char* member, std::string value) { wanted.try_emplace(member, std::move(value)); };
+  const auto usual = [&](const char* member, const std::string& value) { wanted.try_emplace(member, value); };
   const Size size = size_of(*way);
   usual("max_requests", std::to_string(size.requests));
   usual("requests_per_step", "0");
@@ -95,6 +95,7 @@ void add_drawn(const Setting& setting, const Trial& trial, Experiment* made) {
 
 std::vector<std::string> ids_of(const std::vector<Ask>& asks) {
   std::vector<std::string> ids;
+  ids.reserve(asks.size());
   for (const Ask& ask : asks) ids.push_back(ask.id);
   return ids;
 }

@@ -87,7 +87,7 @@ Check others_were_answered(std::vector<std::string> others) {
   };
 }
 
-Check ended_at_unlike_steps(std::vector<std::string> ids) {
+Check ended_at_unlike_steps(const std::vector<std::string>& ids) {
   const Check together =
       counters_within({.counter = Counter::kBatch, .over = Over::kLargest, .least = 2, .most = UINT64_MAX}, ids);
   const Check unlike = [ids](const WayResult&, const WayResult& way) -> Seen {

@@ -38,7 +38,7 @@ Check both(Check first, Check second);
 // Requests that are not judged were answered before; at least one of them gave tokens.
 Check others_were_answered(std::vector<std::string> others);
 // Requests of `ids` were together in forwards, and ended at different steps of the engine.
-Check ended_at_unlike_steps(std::vector<std::string> ids);
+Check ended_at_unlike_steps(const std::vector<std::string>& ids);
 // The first ask of the way is another than that of the reference.
 Check another_came_first(const Way& reference, const Way& changed);
 Check two_engines();

@@ -7,7 +7,6 @@ namespace assay::run {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 RepeatVerdict repeat(Verdict verdict, const std::string& difference = "") {
   return {.verdict = {verdict, "why " + std::string(to_string(verdict)), "golden.json", {}},

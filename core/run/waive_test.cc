@@ -22,7 +22,7 @@ Waiver waiver(std::vector<Verdict> verdicts) {
   return made;
 }
 
-CaseVerdict judged(Verdict verdict, std::vector<std::pair<std::string, Verdict>> metrics = {}) {
+CaseVerdict judged(Verdict verdict, const std::vector<std::pair<std::string, Verdict>>& metrics = {}) {
   CaseVerdict made{verdict, "why", "golden.json", {}};
   for (const auto& [name, of] : metrics) made.metrics.push_back({name, of, {}});
   return made;

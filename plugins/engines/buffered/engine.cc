@@ -161,7 +161,7 @@ Status BufferedEngine::forward(const std::vector<Part>& parts, std::vector<Engin
   ++steps_;
   for (const Part& part : parts) part.request->step = steps_;
   const uint64_t before = host_.now_ns();
-  const Status status = cache_->forward(runs, margins);
+  Status status = cache_->forward(runs, margins);
   virtual_seconds_ += options_.virtual_step_seconds;
   if (breaks_engine(status)) return status;
   if (status.ok()) {

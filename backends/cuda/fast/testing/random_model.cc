@@ -128,6 +128,7 @@ void RandomModel::start(int tokens, int position, int spread) {
   args_.tokens = tokens;
   args_.splits = (position + (tokens - 1) * spread) / kSplit + 1;
   std::vector<int32_t> positions;
+  positions.reserve(static_cast<size_t>(tokens));
   for (int t = 0; t < tokens; ++t) positions.push_back(position + t * spread);
   const StepBuffers& b = args_.buffers;
   const auto count = static_cast<size_t>(tokens);
