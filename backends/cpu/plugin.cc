@@ -11,12 +11,12 @@ namespace {
 const assay_host* host_of_plugin = nullptr;  // set once, by the first query
 
 int32_t describe(assay_backend_info* info, assay_error*) {
-  static const std::string kDevice = [] {
+  static const std::string device = [] {
     const auto kernels = assay::cpu::select_kernels("auto");
     return "cpu " + std::string((*kernels)->name) + ", " + std::to_string(assay::cpu::available_cores()) + " cores";
   }();
   info->usable = 10;
-  info->device = assay::sdk::view(kDevice);
+  info->device = assay::sdk::view(device);
   return ASSAY_OK;
 }
 
@@ -24,34 +24,16 @@ int32_t open(const assay_model_source* source, void** model, assay_error* error)
   return assay::backend::open_model(assay::cpu::open_cpu, host_of_plugin, source, model, error);
 }
 
-constexpr assay_backend_table kTable = {sizeof(assay_backend_table),
-                                        0,
-                                        describe,
-                                        open,
-                                        assay::backend::model_info,
-                                        assay::backend::make_cache,
-                                        assay::backend::forward,
-                                        assay::backend::wait,
-                                        assay::backend::release,
-                                        assay::backend::close};
+constexpr assay_backend_table kTable = assay::backend::table_of(describe, open);
 
-constexpr assay_plugin kPlugin = {
-    ASSAY_PLUGIN_MAGIC,
-    sizeof(assay_plugin),
-    ASSAY_ABI_MAJOR,
-    ASSAY_ABI_MINOR,
-    ASSAY_BACKEND,
-    0,
-    ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS | ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING |
-        ASSAY_CAP_BATCH | ASSAY_CAP_SEED | assay::backend::kOwnLevels,
-    "cpu",
-    "0.1.0",
-    "All models on the processor, AVX-512, AVX2 or plain, equal to the reference bit for bit",
-    R"({"type":"object","properties":{"isa":{"enum":["auto","avx512","avx2","scalar"]},)"
-    R"("threads":{"type":"integer","minimum":0,"maximum":1024},)"
-    R"("parallel_from":{"type":"integer","minimum":0}},)"
-    R"("additionalProperties":false})",
-    &kTable};
+constexpr assay_plugin kPlugin = assay::backend::plugin_of(
+    {.name = "cpu",
+     .description = "All models on the processor, AVX-512, AVX2 or plain, equal to the reference bit for bit",
+     .options_schema = R"({"type":"object","properties":{"isa":{"enum":["auto","avx512","avx2","scalar"]},)"
+                       R"("threads":{"type":"integer","minimum":0,"maximum":1024},)"
+                       R"("parallel_from":{"type":"integer","minimum":0}},)"
+                       R"("additionalProperties":false})"},
+    kTable);
 
 }  // namespace
 

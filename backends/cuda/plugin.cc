@@ -22,33 +22,16 @@ int32_t open(const assay_model_source* source, void** model, assay_error* error)
   return assay::backend::open_model(assay::cuda::open_cuda, host_of_plugin, source, model, error);
 }
 
-constexpr assay_backend_table kTable = {sizeof(assay_backend_table),
-                                        0,
-                                        describe,
-                                        open,
-                                        assay::backend::model_info,
-                                        assay::backend::make_cache,
-                                        assay::backend::forward,
-                                        assay::backend::wait,
-                                        assay::backend::release,
-                                        assay::backend::close};
+constexpr assay_backend_table kTable = assay::backend::table_of(describe, open);
 
-constexpr assay_plugin kPlugin = {
-    ASSAY_PLUGIN_MAGIC,
-    sizeof(assay_plugin),
-    ASSAY_ABI_MAJOR,
-    ASSAY_ABI_MINOR,
-    ASSAY_BACKEND,
-    0,
-    ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS | ASSAY_CAP_FORCED_TOKENS | ASSAY_CAP_ROUTING |
-        ASSAY_CAP_BATCH | ASSAY_CAP_SEED | assay::backend::kOwnLevels,
-    "cuda",
-    "0.1.0",
-    "All models on an NVIDIA GPU of compute capability 9.0 or later; fp32 equal to the reference bit for bit",
-    R"({"type":"object","properties":{"threads":{"type":"integer","minimum":0,"maximum":16},)"
-    R"("slice":{"type":"integer","minimum":1,"maximum":4096}},)"
-    R"("additionalProperties":false})",
-    &kTable};
+constexpr assay_plugin kPlugin = assay::backend::plugin_of(
+    {.name = "cuda",
+     .description =
+         "All models on an NVIDIA GPU of compute capability 9.0 or later; fp32 equal to the reference bit for bit",
+     .options_schema = R"({"type":"object","properties":{"threads":{"type":"integer","minimum":0,"maximum":16},)"
+                       R"("slice":{"type":"integer","minimum":1,"maximum":4096}},)"
+                       R"("additionalProperties":false})"},
+    kTable);
 
 }  // namespace
 

@@ -33,4 +33,33 @@ int32_t wait(void* model, uint64_t ticket, assay_error* error);
 void release(void* cache);
 void close(void* model);
 
+// The table of a backend: its own two functions, and those above.
+constexpr assay_backend_table table_of(decltype(assay_backend_table::describe) describe,
+                                       decltype(assay_backend_table::open) open) {
+  return {sizeof(assay_backend_table), 0, describe, open, model_info, make_cache, forward, wait, release, close};
+}
+
+// What tells one backend's descriptor from another's. All strings and the table live as long as the plugin.
+struct Description {
+  const char* name = nullptr;
+  const char* description = nullptr;     // one line
+  const char* options_schema = nullptr;  // JSON schema
+};
+
+constexpr assay_plugin plugin_of(const Description& own, const assay_backend_table& table) {
+  return {ASSAY_PLUGIN_MAGIC,
+          sizeof(assay_plugin),
+          ASSAY_ABI_MAJOR,
+          ASSAY_ABI_MINOR,
+          ASSAY_BACKEND,
+          0,
+          ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS | ASSAY_CAP_FORCED_TOKENS |
+              ASSAY_CAP_ROUTING | ASSAY_CAP_BATCH | ASSAY_CAP_SEED | kOwnLevels,
+          own.name,
+          "0.1.0",
+          own.description,
+          own.options_schema,
+          &table};
+}
+
 }  // namespace assay::backend
