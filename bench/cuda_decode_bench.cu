@@ -82,11 +82,12 @@ double bandwidth(RandomModel& model) {
   for (int round = 0; round < 4; ++round) {
     const float ms = time_of(model.stream(), [&] {
       for (const LayerWeights& layer : model.model().layers) {
+        if (layer.experts.experts == 0) continue;
         read_all<<<132 * 4, 512, 0, model.stream()>>>(static_cast<const uint4*>(layer.experts.fc1), bytes / 16,
                                                       reinterpret_cast<uint32_t*>(model.scratch()));
       }
     });
-    best = std::max(best, bytes * model.model().layers.size() / (ms * 1e-3) / 1e9);
+    best = std::max(best, bytes * static_cast<double>(s.layers - s.dense_layers) / (ms * 1e-3) / 1e9);
   }
   return best;
 }
@@ -112,7 +113,7 @@ void kernels(RandomModel& bench, double gbs) {
     std::printf("\n");
   };
   row("norm_linear", size_t{2} * 3 * kHidden * kHidden, layers, [&](int i, const Launch& how) {
-    return norm_linear({.x = bench.embedded(),
+    return norm_linear({.x = b.x,
                         .gamma = m.layers[i].attention_gamma,
                         .eps = m.eps,
                         .weight = m.layers[i].qkv,
@@ -125,12 +126,12 @@ void kernels(RandomModel& bench, double gbs) {
     bench.start(1, position);
     row(position == 128 ? "attention 128" : "attention 4k", attention_bytes(m.groups, position), layers,
         [&](int i, const Launch& how) {
-          const CacheView cache = {static_cast<char*>(args.keys) + i * args.layer_bytes,
-                                   static_cast<char*>(args.values) + i * args.layer_bytes, args.table,
-                                   args.table_stride, args.block_size};
+          CacheView cache = args.cache;
+          cache.keys = static_cast<char*>(cache.keys) + i * args.layer_bytes;
+          cache.values = static_cast<char*>(cache.values) + i * args.layer_bytes;
           return attention({.qkv = b.qkv,
                             .rotary = m.rotary,
-                            .positions = b.positions,
+                            .positions = args.positions,
                             .cache = cache,
                             .groups = m.groups,
                             .heads_per_group = 1,
@@ -158,19 +159,20 @@ void kernels(RandomModel& bench, double gbs) {
                        .inner = b.inner,
                        .shared_inner = b.shared_inner};
   };
-  const ExpertWeights& first = m.layers[0].experts;
-  row("experts_up", up_bytes(first, first.topk), layers,
-      [&](int i, const Launch& how) { return experts_up(experts(i, const_cast<float*>(bench.embedded())), how); });
-  row("experts_down", down_bytes(first, first.topk), layers,
-      [&](int i, const Launch& how) { return experts_down(experts(i, bench.scratch()), how); });
+  const int dense = bench.shape().dense_layers;
+  const ExpertWeights& first = m.layers[dense].experts;
+  row("experts_up", up_bytes(first, first.topk), layers - dense,
+      [&](int i, const Launch& how) { return experts_up(experts(i + dense, b.x), how); });
+  row("experts_down", down_bytes(first, first.topk), layers - dense,
+      [&](int i, const Launch& how) { return experts_down(experts(i + dense, bench.scratch()), how); });
   row("head", size_t{2} * m.vocabulary * kHidden, 8, [&](int, const Launch& how) {
-    return head({.x = bench.embedded(),
+    return head({.x = b.x,
                  .gamma = m.final_gamma,
                  .eps = m.eps,
                  .weight = m.output,
                  .vocabulary = m.vocabulary,
                  .tokens = 1,
-                 .logits = b.logits},
+                 .logits = args.logits},
                 how);
   });
 }
@@ -178,9 +180,12 @@ void kernels(RandomModel& bench, double gbs) {
 // way: 0 kernels one after the other, 1 overlapped, 2 persistent.
 void step(RandomModel& bench, double gbs, int tokens, int position, int way) {
   constexpr int kReplays = 32;
-  const auto start = [&] { bench.start(tokens, position); };
+  const auto start = [&] {
+    bench.start(tokens, position);
+    bench.args().splits = (position + kReplays) / kSplit + 1;
+  };
   start();
-  bench.args().splits = (position + kReplays) / kSplit + 1;
+  bench.args().advance = true;
   const auto work = [&] {
     if (way == 2) return bench.step_persistent();
     bench.step_kernels(way == 1);
@@ -200,9 +205,10 @@ void phases(RandomModel& bench, int position) {
   constexpr int kSteps = 8;
   assay::cuda::DeviceBuffer<long long> times(kBlocks * 16);
   bench.start(1, position);
+  bench.args().advance = false;
   bench.step_persistent();
   CHECK(cudaMemsetAsync(times.data(), 0, times.size() * sizeof(long long), bench.stream()));
-  for (int i = 0; i < kSteps; ++i) bench.step_persistent(kInFlight, times.data());
+  for (int i = 0; i < kSteps; ++i) bench.step_persistent({.times = times.data()});
   const std::vector<long long> t = assay::cuda::download(times);
   const char* names[] = {"qkv", "attention", "projection", "up", "down", "head", "pick"};
   std::printf(

@@ -21,11 +21,6 @@ struct Shared {
   bool last;
 };
 
-__device__ inline float2 rotate(float2 pair, float2 turn) {
-  return make_float2(__fsub_rn(__fmul_rn(pair.x, turn.x), __fmul_rn(pair.y, turn.y)),
-                     __fadd_rn(__fmul_rn(pair.y, turn.x), __fmul_rn(pair.x, turn.y)));
-}
-
 // Grid (splits, groups, tokens). Keys go from memory to registers, values to shared memory, before the wait: those of
 // older positions were written by earlier steps. The block of the last split adds the new position itself.
 __global__ void __launch_bounds__(kThreads, 2) attention_kernel(const AttentionArgs args) {
@@ -45,7 +40,7 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(const AttentionA
   const bool newest = begin + count == position + 1;
   const int old = newest ? count - 1 : count;
   const CacheView& cache = args.cache;
-  const int32_t* table = cache.table + static_cast<size_t>(token) * cache.table_stride;
+  const int32_t* table = cache.blocks + cache.tables[token];
   const auto place = [&](int at) {  // byte offset of a position's key or value
     const int block = at / cache.block_size;
     return ((static_cast<size_t>(table[block]) * args.groups + group) * cache.block_size +
@@ -76,9 +71,9 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(const AttentionA
   copy_commit();
   // Row r of the group's queries, and its key and value, belong to warp r, r + 1, ...: lane has channels 2 lane and
   // 2 lane + 1 of both halves.
-  const float2* turns = args.rotary + static_cast<size_t>(position) * (kHeadSize / 2) + 2 * lane;
-  const float2 turn0 = turns[0];
-  const float2 turn1 = turns[1];
+  const float* turns = args.rotary + static_cast<size_t>(position) * kHeadSize + 2 * lane;
+  const float2 cosine = *reinterpret_cast<const float2*>(turns);
+  const float2 sine = *reinterpret_cast<const float2*>(turns + kHeadSize / 2);
   __syncthreads();
   wait_for_kernel_before();
   start_kernel_after();
@@ -91,8 +86,8 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(const AttentionA
     float2 a = make_float2(front.x, back.x);
     float2 b = make_float2(front.y, back.y);
     if (r <= per_group) {
-      a = rotate(a, turn0);
-      b = rotate(b, turn1);
+      a = rotate(a, cosine.x, sine.x);
+      b = rotate(b, cosine.y, sine.y);
     }
     const uint32_t first = pack(__float2bfloat16_rn(a.x), __float2bfloat16_rn(b.x));
     const uint32_t second = pack(__float2bfloat16_rn(a.y), __float2bfloat16_rn(b.y));

@@ -18,10 +18,9 @@ constexpr int kSplit = 256;  // positions
 struct CacheView {
   void* keys = nullptr;
   void* values = nullptr;
-  const int32_t* table =
-      nullptr;  // (tokens, table_stride): block i of a token's sequence holds positions i * block_size ..
-  int table_stride = 0;
-  int block_size = 0;
+  const int32_t* blocks = nullptr;  // block tables: blocks[tables[t] + i] holds positions i * block_size .. of token t
+  const int32_t* tables = nullptr;  // (tokens)
+  int block_size = 0;               // multiple of 16
 };
 
 // Result of one split, before it is put together with the others.
@@ -33,7 +32,7 @@ struct SplitResult {
 
 struct AttentionArgs {
   const float* qkv = nullptr;          // (tokens, groups, heads_per_group + 2, kHeadSize) fp32
-  const float2* rotary = nullptr;      // (positions, kHeadSize / 2) cosine, sine
+  const float* rotary = nullptr;       // (positions, 2, kHeadSize / 2): cosines, then sines
   const int32_t* positions = nullptr;  // (tokens) of the new token
   CacheView cache;
   int groups = 0;

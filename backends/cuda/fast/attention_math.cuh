@@ -25,6 +25,12 @@ __device__ inline float rescale(float before, float now) {
   return power_of_two(__fmul_rn(__fsub_rn(before, now), kScoreScale));
 }
 
+// Channels i and i + kHeadSize / 2 of a head, rotated as kernels/attention.cu does.
+__device__ inline float2 rotate(float2 pair, float cosine, float sine) {
+  return make_float2(__fmaf_rn(pair.x, cosine, -__fmul_rn(pair.y, sine)),
+                     __fmaf_rn(pair.y, cosine, __fmul_rn(pair.x, sine)));
+}
+
 __device__ inline uint32_t pack(bf16 low, bf16 high) {
   return static_cast<uint32_t>(__bfloat16_as_ushort(low)) | static_cast<uint32_t>(__bfloat16_as_ushort(high)) << 16;
 }

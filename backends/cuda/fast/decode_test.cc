@@ -1,10 +1,6 @@
 // Decode steps of the fast path against the plain kernels and against themselves, bit for bit.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
 #include "backends/cuda/fast/testing/random_model.h"
 #include "backends/cuda/testing/on_device.h"
 
@@ -12,100 +8,153 @@ namespace assay::cuda::fast {
 namespace {
 
 constexpr RandomShape kSmall = {.layers = 3,
+                                .dense_layers = 1,
                                 .experts = 32,
                                 .topk = 6,
                                 .width = 1408,
                                 .shared_width = 2816,
-                                .vocabulary = 2 * kVocabularySegment,
+                                .expert_bias = true,
+                                .scaling_factor = 1.5f,
+                                .vocabulary = 2 * kVocabularySegment + 2064,
                                 .positions = 1600};
+
+enum class Way { kApart, kOverlapped, kPersistent };
+constexpr Way kWays[] = {Way::kApart, Way::kOverlapped, Way::kPersistent};
+constexpr const char* kWayNames[] = {"kernels apart", "kernels overlapped", "persistent"};
+
+void step(RandomModel& model, Way way) {
+  if (way == Way::kPersistent) {
+    model.step_persistent();
+  } else {
+    model.step_kernels(way == Way::kOverlapped);
+  }
+}
+
+void expect_same(const StepResult& seen, const StepResult& wanted, const std::string& where) {
+  EXPECT_TRUE(same_bits(seen.logits, wanted.logits)) << "logits, " << where;
+  EXPECT_TRUE(same_bits(seen.facts, wanted.facts)) << "facts, " << where;
+  EXPECT_TRUE(same_bits(seen.cache, wanted.cache)) << "cache, " << where;
+  if (wanted.margins.empty()) return;
+  EXPECT_TRUE(same_bits(seen.chosen, wanted.chosen)) << "chosen experts, " << where;
+  EXPECT_TRUE(same_bits(seen.margins, wanted.margins)) << "margins, " << where;
+}
+
+// Every way at each position and number of tokens against the plain kernels.
+void expect_plain_bits(RandomModel& model, const std::vector<int>& positions, const std::vector<int>& all_tokens) {
+  for (const int position : positions) {
+    for (const int tokens : all_tokens) {
+      model.start(tokens, position, 3);
+      model.step_plain();
+      const StepResult wanted = model.result();
+      for (const Way way : kWays) {
+        model.start(tokens, position, 3);
+        if (way == Way::kPersistent && !persistent_takes(model.args())) continue;
+        step(model, way);
+        expect_same(model.result(), wanted,
+                    std::string(kWayNames[static_cast<int>(way)]) + ", position " + std::to_string(position) + ", " +
+                        std::to_string(tokens) + " tokens");
+      }
+    }
+  }
+}
 
 class FastDecode : public OnDevice {};
 
 TEST_F(FastDecode, EveryWayGivesTheBitsOfThePlainKernels) {
   RandomModel model(kSmall);
-  for (const int position : {0, 5, 63, 127, 200, 255, 256, 300, 700, 1500}) {
-    for (const int tokens : {1, 2, 5, 8}) {
-      model.start(tokens, position, 3);
-      model.step_plain();
-      const auto expected = model.logits();
-      for (const bool overlapped : {false, true}) {
-        model.start(tokens, position, 3);
-        model.step_kernels(overlapped);
-        EXPECT_TRUE(same_bits(model.logits(), expected))
-            << "position " << position << " tokens " << tokens << " " << overlapped;
-      }
-      model.start(tokens, position, 3);
-      model.step_persistent();
-      EXPECT_TRUE(same_bits(model.logits(), expected)) << "persistent, position " << position << " tokens " << tokens;
-    }
+  expect_plain_bits(model, {0, 5, 63, 127, 200, 255, 256, 300, 700, 1500}, {1, 2, 5, 8});
+}
+
+TEST_F(FastDecode, ShortBlocksOfTheCacheAreRead) {
+  RandomShape shape = kSmall;
+  shape.block_size = 16;
+  RandomModel model(shape);
+  expect_plain_bits(model, {15, 16, 47, 300, 1000}, {1, 3});
+}
+
+TEST_F(FastDecode, QueryHeadsOfAGroupShareKeysAndValues) {
+  for (const int groups : {2, 4, 8}) {
+    RandomShape shape = kSmall;
+    shape.layers = 2;
+    shape.groups = groups;
+    RandomModel model(shape);
+    expect_plain_bits(model, {0, 100, 300, 1100}, {1, 4});
   }
+}
+
+TEST_F(FastDecode, AModelWithoutExpertsIsRun) {
+  RandomShape shape = kSmall;
+  shape.layers = shape.dense_layers = 2;
+  RandomModel model(shape);
+  expect_plain_bits(model, {0, 130, 600}, {1, 8});
+}
+
+TEST_F(FastDecode, ALongContextIsReadInSplits) {
+  RandomShape shape = kSmall;
+  shape.layers = 2;
+  shape.positions = 4416;
+  shape.tokens = 2;
+  RandomModel model(shape);
+  expect_plain_bits(model, {2047, 4095, 4300}, {1, 2});
 }
 
 TEST_F(FastDecode, ATokenDoesNotSeeItsNeighbours) {
   RandomModel model(kSmall);
-  model.start(1, 300);
-  model.step_persistent();
-  const auto alone = model.logits();
-  for (int tokens = 2; tokens <= kMostTokens; ++tokens) {
-    model.start(tokens, 300, 11);
-    model.step_persistent();
-    auto first = model.logits();
-    first.resize(alone.size());
-    EXPECT_TRUE(same_bits(first, alone)) << tokens;
+  for (const Way way : kWays) {
+    model.start(1, 300);
+    step(model, way);
+    const std::vector<float> alone = model.result().logits;
+    for (int tokens = 2; tokens <= kMostTokens; ++tokens) {
+      model.start(tokens, 300, 11);
+      step(model, way);
+      std::vector<float> first = model.result().logits;
+      first.resize(alone.size());
+      EXPECT_TRUE(same_bits(first, alone)) << tokens << kWayNames[static_cast<int>(way)];
+    }
   }
 }
 
 TEST_F(FastDecode, AThousandStepsInAGraphGiveTheSameBits) {
   RandomModel model(kSmall);
-  for (const int way : {0, 1, 2}) {
+  StepResult expected;
+  for (const Way way : kWays) {
     cudaGraph_t graph;
     cudaGraphExec_t steps;
     model.start(1, 100);
     model.args().splits = 5;
+    model.args().advance = true;
     check(cudaStreamBeginCapture(model.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    if (way == 2) {
-      model.step_persistent();
-    } else {
-      model.step_kernels(way == 1);
-    }
+    step(model, way);
     check(cudaStreamEndCapture(model.stream(), &graph), "cudaStreamEndCapture");
     check(cudaGraphInstantiate(&steps, graph, 0), "cudaGraphInstantiate");
-    std::vector<uint16_t> expected;
     for (int run = 0; run < 2; ++run) {
       model.start(1, 100);
       for (int i = 0; i < 1000; ++i) check(cudaGraphLaunch(steps, model.stream()), "cudaGraphLaunch");
-      const auto got = model.logits();
-      if (run == 0) expected = got;
-      EXPECT_TRUE(same_bits(got, expected)) << way;
+      const StepResult got = model.result();
+      if (expected.logits.empty()) expected = got;
+      expect_same(got, expected, kWayNames[static_cast<int>(way)]);
     }
     check(cudaGraphExecDestroy(steps), "cudaGraphExecDestroy");
     check(cudaGraphDestroy(graph), "cudaGraphDestroy");
   }
 }
 
-TEST_F(FastDecode, TheLikeliestTokenIsPickedWithItsLogprob) {
+TEST_F(FastDecode, AStepMayLeaveItsResultsOut) {
   RandomModel model(kSmall);
-  model.start(8, 100, 7);
-  model.step_persistent();
-  const auto logits = model.logits();
-  std::vector<int32_t> ids(8);
-  std::vector<float> logprobs(8);
-  check(cudaMemcpy(ids.data(), model.args().buffers.ids, 32, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  check(cudaMemcpy(logprobs.data(), model.args().buffers.logprobs, 32, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  const auto vocabulary = static_cast<size_t>(kSmall.vocabulary);
-  for (size_t t = 0; t < 8; ++t) {
-    std::vector<double> row;
-    for (size_t i = 0; i < vocabulary; ++i) {
-      const uint32_t bits = static_cast<uint32_t>(logits[t * vocabulary + i]) << 16;
-      float value;
-      std::memcpy(&value, &bits, sizeof value);
-      row.push_back(value);
-    }
-    const auto best = std::max_element(row.begin(), row.end());
-    double sum = 0;
-    for (const double value : row) sum += std::exp(value - *best);
-    EXPECT_EQ(ids[t], best - row.begin());
-    EXPECT_NEAR(logprobs[t], -std::log(sum), 1e-5);
+  for (const Way way : kWays) {
+    model.start(2, 100, 3);
+    step(model, way);
+    const StepResult wanted = model.result();
+    model.start(2, 100, 3);
+    StepArgs& args = model.args();
+    const StepArgs kept = args;
+    args.chosen = nullptr;
+    args.margins = nullptr;
+    args.targets = nullptr;
+    step(model, way);
+    const std::vector<float> logits = model.result().logits;
+    args = kept;
+    EXPECT_TRUE(same_bits(logits, wanted.logits)) << kWayNames[static_cast<int>(way)];
   }
 }
 

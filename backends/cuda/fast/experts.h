@@ -35,6 +35,8 @@ struct ExpertsArgs {
   bool rounded_logits = true;  // to bf16
   float* x = nullptr;          // (tokens, kHidden) fp32; experts_down adds to it
   float* logits = nullptr;     // (tokens, experts) of the router
+  uint16_t* chosen = nullptr;  // (tokens, topk) ascending, written by experts_up; or null
+  float* margins = nullptr;    // (tokens) of the router, written by experts_up; or null
   uint32_t* done = nullptr;    // 0 before experts_up
   void* inner = nullptr;  // (tokens, topk, width) bf16 in operand order, ascending expert; 512 bytes more may be read
   void* shared_inner = nullptr;  // (tokens, shared_width) bf16 in operand order; likewise

@@ -13,7 +13,14 @@ template <int kColumns>
 constexpr int kPartialFloats = kRoundTiles<kColumns>* kWarps * 16 * kColumns;
 
 __device__ inline RouterArgs router_args(const ExpertsArgs& a) {
-  return {a.logits, a.done, a.weights.bias, a.weights.experts, a.weights.topk, a.weights.scaling_factor};
+  return {.logits = a.logits,
+          .done = a.done,
+          .bias = a.weights.bias,
+          .experts = a.weights.experts,
+          .topk = a.weights.topk,
+          .scaling_factor = a.weights.scaling_factor,
+          .chosen = blockIdx.x == 0 ? a.chosen : nullptr,
+          .margins = blockIdx.x == 0 ? a.margins : nullptr};
 }
 
 // The row tiles of one block, in order: at most one of the router, those of the shared expert, those of the experts.
@@ -118,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, 2) experts_up_kernel(const ExpertsAr
         const float* from = partials + tile * kWarps * 16 * kColumns + element;
         const float gate = sum_segments<kColumns>(from, kWarps);
         const float up = sum_segments<kColumns>(from + 8 * kColumns, kWarps);
-        const float inner = __fmul_rn(__fmul_rn(__fmul_rn(gate, sigmoid(gate)), up), factor);
+        const float inner = activated(gate, up, factor);
         to[operand_place(row + element / kColumns)] = __float2bfloat16_rn(inner);
       }
       first += kRoundTiles<kColumns>;

@@ -38,11 +38,11 @@ __global__ void __launch_bounds__(kThreads, 2) head_kernel(const HeadArgs args) 
     if (n % kSegments + 1 == kSegments) {
       const int row = (first + n / kSegments * warps) * 16 + threadIdx.x % 32 / 4;
       const int column = 2 * (threadIdx.x % 4);
-      bf16* to = static_cast<bf16*>(args.logits) + row;
+      float* to = args.logits + row;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if (column + i % 2 < args.tokens) {
-          to[static_cast<size_t>(column + i % 2) * args.vocabulary + i / 2 * 8] = __float2bfloat16_rn(total[i]);
+          to[static_cast<size_t>(column + i % 2) * args.vocabulary + i / 2 * 8] = round_bf16(total[i]);
         }
         total[i] = 0.0f;
       }

@@ -1,4 +1,4 @@
-// End of a decode step: final norm, output layer, greedy choice, and the input of the next step.
+// Both ends of a decode step: embeddings; final norm and output layer; what is said about the logits.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,18 @@
 
 #include "backends/cuda/fast/launch.h"
 #include "backends/cuda/fast/shapes.h"
+#include "backends/cuda/kernels/vocabulary.h"
 
 namespace assay::cuda::fast {
+
+// x[t] = the row of ids[t].
+struct EmbedRowsArgs {
+  const void* embeddings = nullptr;  // (vocabulary, kHidden) bf16 tiles
+  const int32_t* ids = nullptr;      // (tokens)
+  int tokens = 0;
+  float* x = nullptr;  // (tokens, kHidden)
+};
+cudaError_t embed_rows(const EmbedRowsArgs& args, const Launch& how);
 
 struct HeadArgs {
   const float* x = nullptr;      // (tokens, kHidden) fp32
@@ -16,32 +26,34 @@ struct HeadArgs {
   const void* weight = nullptr;  // (vocabulary, kHidden) bf16 tiles
   int vocabulary = 0;            // multiple of 16
   int tokens = 0;
-  void* logits = nullptr;  // (tokens, vocabulary) bf16
+  float* logits = nullptr;  // (tokens, vocabulary) rounded to bf16
   constexpr size_t bytes() const { return static_cast<size_t>(vocabulary) * kHidden * 2; }
 };
 cudaError_t head(const HeadArgs& args, const Launch& how);
 
 constexpr int kVocabularySegment = 4096;
+constexpr int vocabulary_segments(int vocabulary) { return (vocabulary + kVocabularySegment - 1) / kVocabularySegment; }
 
-// What the segments of the vocabulary are put together from.
+// What the segments of a row are put together from.
 struct SegmentResult {
-  unsigned long long best;  // (ordered logit, ~id)
-  float top;                // largest logit
-  float sum;                // of exp(logit - top)
+  float top;       // largest logit
+  float total;     // of exp(logit - top)
+  int32_t argmax;  // its id
+  int32_t rank;    // ids of the segment that are before the target
 };
 
-// Argmax (ties to the lower id) and its logprob; then ids[t] and positions[t] + 1 and the next embedding.
+// The facts of each row, as scan_rows (kernels/vocabulary.h) has them. `advance`: ids[t] = argmax, positions[t] += 1.
 struct PickArgs {
-  const void* logits = nullptr;      // (tokens, vocabulary) bf16
-  const void* embeddings = nullptr;  // (vocabulary, kHidden) bf16, row-major
-  int vocabulary = 0;                // multiple of kVocabularySegment
+  const float* logits = nullptr;  // (tokens, vocabulary)
+  int vocabulary = 0;
   int tokens = 0;
-  SegmentResult* segments = nullptr;  // (tokens, vocabulary / kVocabularySegment)
+  const int32_t* targets = nullptr;   // (tokens), -1: none; or null
+  SegmentResult* segments = nullptr;  // (tokens, vocabulary_segments())
   uint32_t* tickets = nullptr;        // (tokens), 0 between steps
-  int32_t* ids = nullptr;             // (tokens)
-  int32_t* positions = nullptr;       // (tokens)
-  float* logprobs = nullptr;          // (tokens)
-  float* x = nullptr;                 // (tokens, kHidden): input of the next step
+  RowFacts* facts = nullptr;          // (tokens)
+  bool advance = false;
+  int32_t* ids = nullptr;        // (tokens)
+  int32_t* positions = nullptr;  // (tokens)
 };
 cudaError_t pick(const PickArgs& args, const Launch& how);
 

@@ -25,15 +25,25 @@ class RmsNorm {
   // x: (tokens, kHidden) fp32; y: (tokens) of operand_stride(kHidden); scratch: kNormScratch floats. Ends with a
   // barrier.
   __device__ void run(const float* x, int tokens, bf16* y, float* scratch) const {
-    run(tokens, y, scratch, [x](int at, float(&v)[16]) {
+    run(tokens, y, scratch, [x](int token, int at, float(&v)[16]) {
 #pragma unroll
-      for (int i = 0; i < 16; ++i) v[i] = __ldcg(x + at + i * 16);
+      for (int i = 0; i < 16; ++i) v[i] = __ldcg(x + token * kHidden + at + i * 16);
+    });
+  }
+
+  // The same with the rows of `ids` (tokens) of tiled embeddings.
+  __device__ void run_embedded(const void* embeddings, const int32_t* ids, int tokens, bf16* y, float* scratch) const {
+    run(tokens, y, scratch, [embeddings, ids](int token, int at, float(&v)[16]) {
+      const int id = __ldcg(ids + token);
+#pragma unroll
+      for (int i = 0; i < 16; ++i) v[i] = embedded(embeddings, id, at + i * 16);
     });
   }
 
   // The same with tagged x, once it is there.
   __device__ void run(const uint64_t* x, uint32_t tag, int tokens, bf16* y, float* scratch) const {
-    run(tokens, y, scratch, [x, tag](int at, float(&v)[16]) {
+    run(tokens, y, scratch, [x, tag](int token, int at, float(&v)[16]) {
+      at += token * kHidden;
       bool there = false;
       uint32_t first;
       while (!there) there = load_tagged(x + at, tag, first);  // little traffic while it is not there
@@ -62,7 +72,7 @@ class RmsNorm {
       const bool works = t < tokens;
       float v[16];
       if (works) {
-        load(t * kHidden + b * kSegment + l, v);
+        load(t, b * kSegment + l, v);
         float sum = 0.0f;
 #pragma unroll
         for (int i = 0; i < 16; ++i) sum = __fmaf_rn(v[i], v[i], sum);

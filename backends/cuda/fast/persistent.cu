@@ -55,17 +55,22 @@ cudaError_t start(const Args& args, cudaStream_t stream) {
 
 }  // namespace
 
-cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cudaStream_t stream) {
+bool persistent_takes(const StepArgs& args) {
   const ModelWeights& model = *args.model;
-  const StepBuffers& b = args.buffers;
-  if (model.layers.size() > kMostLayers || model.heads_per_group > kHeadRows) return cudaErrorInvalidValue;
+  if (model.layers.size() > kMostLayers || model.heads_per_group > kHeadRows) return false;
   for (const LayerWeights& layer : model.layers) {
     const ExpertWeights& w = layer.experts;
     const bool fits = segments(w.width) <= kMostExpertSegments && segments(w.shared_width) <= kMostSharedSegments &&
                       (args.tokens > 1 || w.topk * w.width + w.shared_width <= kStagedNumbers - kSegment);
-    if (!fits) return cudaErrorInvalidValue;
+    if (!fits) return false;
   }
-  uint32_t* pick_tickets = b.counters + 1;
+  return true;
+}
+
+cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cudaStream_t stream) {
+  const ModelWeights& model = *args.model;
+  const StepBuffers& b = args.buffers;
+  if (!persistent_takes(args)) return cudaErrorInvalidValue;
   Args a = {};
   for (size_t i = 0; i < model.layers.size(); ++i) a.layers[i] = model.layers[i];
   a.layer_count = static_cast<int>(model.layers.size());
@@ -76,26 +81,24 @@ cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cud
   a.final_gamma = model.final_gamma;
   a.output = model.output;
   a.vocabulary = model.vocabulary;
+  a.embeddings = model.embeddings;
   a.rotary = model.rotary;
   a.buffers = b;
-  a.cache = {args.keys, args.values, args.table, args.table_stride, args.block_size};
+  a.cache = args.cache;
   a.layer_bytes = args.layer_bytes;
   a.tokens = args.tokens;
   a.splits = args.splits;
-  a.pick = {.logits = b.logits,
-            .embeddings = model.embeddings,
-            .vocabulary = model.vocabulary,
-            .tokens = args.tokens,
-            .segments = b.segments,
-            .tickets = pick_tickets,
-            .ids = b.ids,
-            .positions = b.positions,
-            .logprobs = b.logprobs,
-            .x = b.x};
-  a.attention_tickets = pick_tickets + args.tokens;
-  a.counters = own.counters;
+  a.ids = args.ids;
+  a.positions = args.positions;
+  a.logits = args.logits;
+  a.chosen = args.chosen;
+  a.margins = args.margins;
+  a.routing_stride = args.routing_stride;
+  a.pick = pick_args(args);
+  a.attention_tickets = b.counters + 1 + args.tokens;
+  a.counters = b.grid_counters;
   a.in_flight = own.in_flight;
-  uint64_t* place = own.workspace;
+  uint64_t* place = b.tagged;
   const auto take = [&](int numbers) {
     uint64_t* first = place;
     place += static_cast<size_t>(args.tokens) * numbers;

@@ -1,6 +1,6 @@
-// A decode step as one kernel: a block on every multiprocessor goes through all layers; weights are requested up to
-// 24 KB a warp ahead of their use, across the barriers between the phases, so that memory never waits for a phase to
-// end. Same bits as decode_step().
+// A decode step as one kernel: a block on every multiprocessor goes through all layers; weights are requested ahead of
+// their use, across the barriers between the phases, so that memory never waits for a phase to end. Same bits as
+// decode_step().
 #pragma once
 
 #include "backends/cuda/fast/step.h"
@@ -8,9 +8,9 @@
 namespace assay::cuda::fast {
 
 constexpr int kMostLayers = 64;
-constexpr int kPersistentCounters = 4;  // behind those of decode_step: barrier, router, leaving, spare; zeros
+constexpr int kPersistentCounters = 4;
 
-// Numbers of workspace a token, zeros before the first launch.
+// Numbers of StepBuffers::tagged a token.
 constexpr int persistent_workspace(int qkv_rows) { return qkv_rows + kHidden / 2 + 2 * kHidden + kMostExperts; }
 
 // Units of 8 KB that a block has in flight at a time. Measured on an H200: 4 to 6 are best; with more, the loads that
@@ -18,14 +18,15 @@ constexpr int persistent_workspace(int qkv_rows) { return qkv_rows + kHidden / 2
 constexpr int kInFlight = 5;
 
 struct PersistentArgs {
-  uint32_t* counters = nullptr;   // kPersistentCounters, zeros before the first launch
-  uint64_t* workspace = nullptr;  // persistent_workspace() a token, zeros before the first launch
   int in_flight = kInFlight;
   long long* times = nullptr;  // (blocks, 16): cycles of the phases are added, work and wait in turn; or null
 };
 
-// Refused with cudaErrorInvalidValue: more than one query head a group, more than kMostLayers layers, experts wider
-// than the shared memory is laid out for. Fails where the device cannot hold all blocks at once.
+// One query head a group, at most kMostLayers layers, experts no wider than the shared memory is laid out for.
+bool persistent_takes(const StepArgs& args);
+
+// Launched cooperatively: the launch fails, and never hangs, where the device cannot hold all blocks at once.
+// cudaErrorInvalidValue unless persistent_takes(args).
 cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cudaStream_t stream);
 
 }  // namespace assay::cuda::fast

@@ -11,7 +11,7 @@ __device__ inline bool Step<kColumns>::find(int index, Task& t) const {
   t.group = index / a_.splits % a_.groups;
   t.token = index / a_.splits / a_.groups;
   if (t.token >= a_.tokens) return false;
-  t.position = __ldcg(a_.buffers.positions + t.token);
+  t.position = __ldcg(a_.positions + t.token);
   const int begin = t.split * kSplit;
   t.count = min(kSplit, t.position + 1 - begin);
   t.newest = begin + t.count == t.position + 1;
@@ -26,7 +26,7 @@ __device__ inline void Step<kColumns>::load(int layer, const Task& t, Keys& kv) 
     const int at = t.split * kSplit + threadIdx.x * 16;
     const int block = at / a_.cache.block_size;
     if (static_cast<int>(threadIdx.x) * 16 < t.count) {
-      const int32_t where = a_.cache.table[static_cast<size_t>(t.token) * a_.cache.table_stride + block];
+      const int32_t where = a_.cache.blocks[a_.cache.tables[t.token] + block];
       s.place[threadIdx.x] =
           layer * a_.layer_bytes + ((static_cast<size_t>(where) * a_.groups + t.group) * a_.cache.block_size +
                                     (at - block * a_.cache.block_size)) *
@@ -101,7 +101,9 @@ __device__ inline void Step<kColumns>::attend(int layer, const Task& t, Keys& kv
   const int g = lane / 4;
   const int c = lane % 4;
   const int per_group = a_.heads_per_group;
-  const float2* turns = a_.rotary + static_cast<size_t>(t.position) * (kHeadSize / 2) + 2 * lane;
+  const float* turns = a_.rotary + static_cast<size_t>(t.position) * kHeadSize + 2 * lane;
+  const float2 cosine = *reinterpret_cast<const float2*>(turns);
+  const float2 sine = *reinterpret_cast<const float2*>(turns + kHeadSize / 2);
   const uint64_t* rows =
       a_.tagged.qkv + (static_cast<size_t>(t.token) * a_.groups + t.group) * (per_group + 2) * kHeadSize;
   for (int r = warp_; r < per_group + (t.newest ? 2 : 0); r += kWarps) {
@@ -113,8 +115,8 @@ __device__ inline void Step<kColumns>::attend(int layer, const Task& t, Keys& kv
     float2 p = make_float2(__uint_as_float(words[0]), __uint_as_float(words[2]));
     float2 q = make_float2(__uint_as_float(words[1]), __uint_as_float(words[3]));
     if (r <= per_group) {
-      p = rotate(p, turns[0]);
-      q = rotate(q, turns[1]);
+      p = rotate(p, cosine.x, sine.x);
+      q = rotate(q, cosine.y, sine.y);
     }
     const uint32_t first = pack(__float2bfloat16_rn(p.x), __float2bfloat16_rn(q.x));
     const uint32_t second = pack(__float2bfloat16_rn(p.y), __float2bfloat16_rn(q.y));

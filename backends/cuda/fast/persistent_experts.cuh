@@ -33,9 +33,13 @@ __device__ inline void Step<kColumns>::up(int layer) {
              .topk = w.topk,
              .scaling_factor = w.scaling_factor,
              .tagged = a_.tagged.logits,
-             .tag = tag(layer)},
+             .tag = tag(layer),
+             .chosen = turn_.block == 0 ? chosen_ : nullptr,
+             .margins = turn_.block == 0 ? margins_ : nullptr},
             a_.tokens, s_.routed);
       if (threadIdx.x == 0) barrier_arrive(shared_address(&s_.ring.known));
+      if (chosen_ != nullptr) chosen_ += a_.routing_stride * w.topk;
+      if (margins_ != nullptr) margins_ += a_.routing_stride;
       count += count_tiles(turn_.routed(), s_.routed.active_count * per_expert, turn_.grid);
       routing = false;
     }
@@ -80,7 +84,7 @@ __device__ inline void Step<kColumns>::activate(int layer, int in_round, int pla
   for (int i = 0; i < 2; ++i) {
     const float gate = sum_segments<kColumns>(from + i * kColumns, kWarps);
     const float up = sum_segments<kColumns>(from + (8 + i) * kColumns, kWarps);
-    inner[i] = __float2bfloat16_rn(__fmul_rn(__fmul_rn(__fmul_rn(gate, sigmoid(gate)), up), factor));
+    inner[i] = __float2bfloat16_rn(activated(gate, up, factor));
   }
   const uint32_t word = pack(inner[0], inner[1]);
   *reinterpret_cast<uint32_t*>(base + operand_place(row)) = word;

@@ -41,12 +41,19 @@ struct Args {
   const float* final_gamma;
   const void* output;
   int vocabulary;
-  const float2* rotary;
+  const void* embeddings;
+  const float* rotary;
   StepBuffers buffers;
   CacheView cache;  // of layer 0
   size_t layer_bytes;
   int tokens;
   int splits;
+  const int32_t* ids;
+  const int32_t* positions;
+  float* logits;
+  uint16_t* chosen;
+  float* margins;
+  int routing_stride;
   PickArgs pick;
   uint32_t* attention_tickets;
   uint32_t* counters;  // barrier, -, leaving, launches before this one
@@ -69,11 +76,6 @@ struct AttentionShared {
   size_t place[kSplit / 16];  // byte offset of every sixteenth position
   bool last;
 };
-
-__device__ inline float2 rotate(float2 pair, float2 turn) {
-  return make_float2(__fsub_rn(__fmul_rn(pair.x, turn.x), __fmul_rn(pair.y, turn.y)),
-                     __fadd_rn(__fmul_rn(pair.y, turn.x), __fmul_rn(pair.x, turn.y)));
-}
 
 // All blocks meet. What a block wrote before arrive() is seen by every block after its wait().
 class Barrier {

@@ -14,7 +14,9 @@ class Step {
         warp_(threadIdx.x / 32),
         turn_{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)},
         barrier_(args.counters, args.times),
-        first_tag_(__ldcg(args.counters + 3) * kMostLayers + 1) {}
+        first_tag_(__ldcg(args.counters + 3) * kMostLayers + 1),
+        chosen_(args.chosen),
+        margins_(args.margins) {}
 
   __device__ void run() {
 #pragma unroll 1
@@ -26,7 +28,7 @@ class Step {
       down(layer);
     }
     head();
-    const int segments = a_.vocabulary / kVocabularySegment;
+    const int segments = vocabulary_segments(a_.vocabulary);
     barrier_.wait(6);
     for (int task = turn_.block; task < segments * a_.tokens; task += turn_.grid) {
       pick_segment(a_.pick, task % segments, task / segments, s_.pick);
@@ -99,6 +101,8 @@ class Step {
   Turn turn_;
   Barrier barrier_;
   uint32_t first_tag_;
+  uint16_t* chosen_;  // of the layer
+  float* margins_;
   int sequence_ = 0;  // of the phase's first unit
 };
 
@@ -131,7 +135,7 @@ __device__ inline void Step<kColumns>::qkv(int layer) {
   if (layer > 0) {
     normed(norm, a_.tagged.x, tag(layer - 1), x);
   } else {
-    norm.run(a_.buffers.x, a_.tokens, s_.in.operand, s_.in.norm);
+    norm.run_embedded(a_.embeddings, a_.ids, a_.tokens, s_.in.operand, s_.in.norm);
     operand_pieces(s_.in.operand, operand_stride(kHidden), warp_ * kSegment, a_.tokens, x);
   }
   barrier_.stamp(1);
@@ -168,7 +172,9 @@ __device__ inline void Step<kColumns>::projection(int layer) {
     barrier_.stamp(5);
     tiles(1, x, [&](int, int row, int column, float sum) {
       float* to = a_.buffers.x + static_cast<size_t>(column) * kHidden + turn_.strip() * 16 + row;
-      const float now = __fadd_rn(__ldcg(to), sum);
+      const float before =
+          layer > 0 ? __ldcg(to) : embedded(a_.embeddings, __ldcg(a_.ids + column), turn_.strip() * 16 + row);
+      const float now = __fadd_rn(before, sum);
       *to = now;
       store_tagged(a_.tagged.projected + static_cast<size_t>(column) * kHidden + turn_.strip() * 16 + row,
                    __float_as_uint(now), tag(layer));
@@ -184,7 +190,7 @@ __device__ inline void Step<kColumns>::head() {
   norm.run(a_.tagged.x, tag(a_.layer_count - 1), a_.tokens, s_.in.operand, s_.in.norm);
   barrier_.stamp(11);
   const int tiles = a_.vocabulary / 16;
-  bf16* logits = static_cast<bf16*>(a_.buffers.logits);
+  float* logits = a_.logits;
 #pragma unroll 1
   for (int first = turn_.block * kWarps; first < tiles; first += turn_.grid * kWarps) {
     float total[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -204,7 +210,7 @@ __device__ inline void Step<kColumns>::head() {
     for (int i = 0; i < 4; ++i) {
       if (tile < tiles && column + i % 2 < a_.tokens) {
         logits[static_cast<size_t>(column + i % 2) * a_.vocabulary + tile * 16 + threadIdx.x % 32 / 4 + i / 2 * 8] =
-            __float2bfloat16_rn(total[i]);
+            round_bf16(total[i]);
       }
     }
   }

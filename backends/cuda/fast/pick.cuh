@@ -1,122 +1,129 @@
-// Greedy choice over the vocabulary, by blocks that each have one segment of it.
+// What is said about rows of logits, by blocks that each have one segment of a row: the arithmetic and the order of
+// kernels/vocabulary.cu.
 #pragma once
 
 #include "backends/cuda/fast/head.h"
 #include "backends/cuda/fast/ptx.cuh"
+#include "backends/cuda/kernels/device_math.cuh"
 
 namespace assay::cuda::fast {
 
-constexpr float kLog2E = 1.4426950408889634f;
-
-struct PickScratch {
-  unsigned long long keys[kWarps];
-  float numbers[kWarps];
-  int chosen;
+struct Best {
+  float value;
+  int32_t id;
 };
-
-__device__ inline unsigned long long best_key(float logit, int id) {
-  const uint32_t bits = __float_as_uint(logit);
-  const uint32_t key = logit != logit ? 0 : bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-  return static_cast<unsigned long long>(key) << 32 | ~static_cast<uint32_t>(id);
+__device__ inline Best better_of(Best a, Best b) {
+  return b.value > a.value || (b.value == a.value && b.id < a.id) ? b : a;
 }
-
-// One segment of one token's logits. The block that comes last puts the segments together (largest logit, every sum
-// scaled to it, lane s of a warp the segments s, s + 32, ..., tree over the lanes) and prepares the next step.
-__device__ inline void pick_segment(const PickArgs& args, int segment, int token, PickScratch& scratch) {
-  constexpr int kEach = kVocabularySegment / kThreads;  // logits a thread
-  static_assert(kEach == 16);
-  const int segments = args.vocabulary / kVocabularySegment;
-  const int begin = segment * kVocabularySegment + threadIdx.x * kEach;
-  const char* from = static_cast<const char*>(args.logits) + (static_cast<size_t>(token) * args.vocabulary + begin) * 2;
-  float v[kEach];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const uint4 raw = __ldcg(reinterpret_cast<const uint4*>(from) + half);
-    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      v[half * 8 + 2 * i] = __uint_as_float(words[i] << 16);
-      v[half * 8 + 2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
-    }
-  }
-  unsigned long long best = 0;
-  float top = v[0];
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    best = max(best, best_key(v[i], begin + i));
-    top = fmaxf(top, v[i]);
-  }
+__device__ inline Best best_of_warp(Best best) {
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) {
-    best = max(best, __shfl_xor_sync(0xffffffffu, best, d));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+    best = better_of(best, {__shfl_xor_sync(kWholeWarp, best.value, d), __shfl_xor_sync(kWholeWarp, best.id, d)});
   }
+  return best;
+}
+
+struct PickScratch {
+  Best best[kWarps];
+  uint32_t rank[kWarps];
+  float lanes[kThreads];
+  bool last;
+};
+
+// The segments of a row put together, by the first warp.
+__device__ inline void finish_row(const PickArgs& args, int token) {
+  const int lane = threadIdx.x;
+  const int segments = vocabulary_segments(args.vocabulary);
+  const SegmentResult* all = args.segments + token * segments;
+  // A NaN at the head of the row stays the largest; others are never larger.
+  Best best = {__ldcg(&all[0].top), __ldcg(&all[0].argmax)};
+  uint32_t rank = 0;
+  for (int s = lane; s < segments; s += 32) {
+    if (best.value == best.value) best = better_of(best, {__ldcg(&all[s].top), __ldcg(&all[s].argmax)});
+    rank += static_cast<uint32_t>(__ldcg(&all[s].rank));
+  }
+  best = best_of_warp(best);
+  rank = __reduce_add_sync(kWholeWarp, rank);
+  float total = 0.0f;
+  for (int first = 0; first < segments; first += 32) {
+    const bool mine = first + lane < segments;
+    const float sum = mine ? __ldcg(&all[first + lane].total) : 0.0f;
+    const float scale = mine ? exponential(__fsub_rn(__ldcg(&all[first + lane].top), best.value)) : 0.0f;
+    for (int i = 0; i < min(32, segments - first); ++i) {
+      total = __fmaf_rn(__shfl_sync(kWholeWarp, sum, i), __shfl_sync(kWholeWarp, scale, i), total);
+    }
+  }
+  if (lane != 0) return;
+  const int target = args.targets == nullptr ? -1 : __ldcg(args.targets + token);
+  args.facts[token] = {
+      .top = best.value,
+      .total = total,
+      .target = target < 0 ? 0.0f : __ldcg(args.logits + static_cast<size_t>(token) * args.vocabulary + target),
+      .argmax = best.id,
+      .rank = static_cast<int32_t>(rank)};
+  if (args.advance) {
+    args.ids[token] = best.id;
+    args.positions[token] += 1;
+  }
+}
+
+// One segment of one row; the block that comes last to a row finishes it.
+__device__ inline void pick_segment(const PickArgs& args, int segment, int token, PickScratch& scratch) {
+  constexpr int kEach = kVocabularySegment / kThreads;
+  const int begin = segment * kVocabularySegment;
+  const int count = min(kVocabularySegment, args.vocabulary - begin);
+  const float* row = args.logits + static_cast<size_t>(token) * args.vocabulary;
+  const float* logits = row + begin;
   const int warp = threadIdx.x / 32;
-  const int lane = threadIdx.x % 32;
-  if (lane == 0) {
-    scratch.keys[warp] = best;
-    scratch.numbers[warp] = top;
+  const int first = threadIdx.x / 16 * kSegment + threadIdx.x % 16;
+  const int target = args.targets == nullptr ? -1 : __ldcg(args.targets + token);
+  const float wanted = target < 0 ? 0.0f : __ldcg(row + target);
+  float v[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) v[i] = first + 16 * i < count ? __ldcg(logits + first + 16 * i) : -INFINITY;
+  Best best = {__ldcg(logits), 0};
+  uint32_t rank = 0;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int at = first + 16 * i;
+    if (at < count && best.value == best.value) best = better_of(best, {v[i], at});
+    const int id = begin + at;
+    if (at < count && target >= 0 && (id < target ? v[i] >= wanted : id > target && v[i] > wanted)) ++rank;
+  }
+  best = best_of_warp(best);
+  rank = __reduce_add_sync(kWholeWarp, rank);
+  if (threadIdx.x % 32 == 0) {
+    scratch.best[warp] = best;
+    scratch.rank[warp] = rank;
   }
   block_sync();
-  best = scratch.keys[0];
-  top = scratch.numbers[0];
 #pragma unroll
-  for (int i = 1; i < kWarps; ++i) {
-    best = max(best, scratch.keys[i]);
-    top = fmaxf(top, scratch.numbers[i]);
+  for (int w = 0; w < kWarps; ++w) best = better_of(best, scratch.best[w]);
+  float acc = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    if (first + 16 * i < count) acc = __fmaf_rn(1.0f, exponential(__fsub_rn(v[i], best.value)), acc);
   }
+  scratch.lanes[threadIdx.x] = acc;
   block_sync();
-  float sum = 0.0f;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) sum = __fadd_rn(sum, power_of_two(__fmul_rn(__fsub_rn(v[i], top), kLog2E)));
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, d));
-  if (lane == 0) scratch.numbers[warp] = sum;
-  block_sync();
-  SegmentResult* all = args.segments + token * segments;
-  if (threadIdx.x == 0) {
-    sum = scratch.numbers[0];
-    for (int i = 1; i < kWarps; ++i) sum = __fadd_rn(sum, scratch.numbers[i]);
-    all[segment] = {best, top, sum};
-    const bool last = add_acquire_release(args.tickets + token, 1) + 1 == static_cast<uint32_t>(segments);
-    scratch.chosen = last ? 0 : -1;
-    if (last) args.tickets[token] = 0;
-  }
-  block_sync();
-  if (scratch.chosen < 0) return;
   if (warp == 0) {
-    best = 0;
-    top = -INFINITY;
-    for (int s = lane; s < segments; s += 32) {
-      best = max(best, __ldcg(&all[s].best));
-      top = fmaxf(top, __ldcg(&all[s].top));
-    }
+    float total = 0.0f;
 #pragma unroll
-    for (int d = 16; d > 0; d /= 2) {
-      best = max(best, __shfl_xor_sync(0xffffffffu, best, d));
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+    for (int block = 0; block < kThreads / 16; ++block) {
+      total = __fadd_rn(total, scratch.lanes[block * 16 + threadIdx.x % 16]);
     }
-    sum = 0.0f;
-    for (int s = lane; s < segments; s += 32) {
-      sum = __fmaf_rn(__ldcg(&all[s].sum), power_of_two(__fmul_rn(__fsub_rn(__ldcg(&all[s].top), top), kLog2E)), sum);
-    }
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, d));
-    if (lane == 0) {
-      const uint32_t key = static_cast<uint32_t>(best >> 32);
-      const float logit = __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
-      scratch.chosen = static_cast<int>(~static_cast<uint32_t>(best));
-      args.logprobs[token] = __fsub_rn(__fsub_rn(logit, top), logf(sum));
-      args.ids[token] = scratch.chosen;
-      args.positions[token] += 1;
+    total = tree_sum(total);
+    if (threadIdx.x == 0) {
+      const int segments = vocabulary_segments(args.vocabulary);
+      rank = 0;
+      for (int w = 0; w < kWarps; ++w) rank += scratch.rank[w];
+      args.segments[token * segments + segment] = {best.value, total, begin + best.id, static_cast<int32_t>(rank)};
+      scratch.last = add_acquire_release(args.tickets + token, 1) + 1 == static_cast<uint32_t>(segments);
+      if (scratch.last) args.tickets[token] = 0;
     }
   }
   block_sync();
-  const bf16* row = static_cast<const bf16*>(args.embeddings) + static_cast<size_t>(scratch.chosen) * kHidden;
-#pragma unroll
-  for (int i = threadIdx.x; i < kHidden; i += kThreads) {
-    args.x[static_cast<size_t>(token) * kHidden + i] = __bfloat162float(row[i]);
-  }
+  if (scratch.last && warp == 0) finish_row(args, token);
 }
 
 }  // namespace assay::cuda::fast

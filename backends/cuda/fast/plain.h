@@ -1,15 +1,16 @@
-// The definitions of the fast kernels, spelled out: one warp a result, everything one after the other. For tests.
+// A decode step by the plain kernels of backends/cuda/kernels, and by attention_math.cuh spelled out: what the fast
+// kernels are compared with, bit for bit. For tests.
 #pragma once
 
 #include "backends/cuda/fast/step.h"
 
 namespace assay::cuda::fast {
 
-// y = weight * a. a: (tokens, k) bf16 in operand order; weight: (rows, k) bf16 tiles.
-void plain_linear(const void* a, const void* weight, int rows, int k, int tokens, float* y, cudaStream_t stream);
+// The definition of attention: one warp a query head, everything one after the other. Ignores results and tickets; y
+// is (tokens, heads, kHeadSize) bf16 in natural order.
+void plain_attention(const AttentionArgs& args, cudaStream_t stream);
 
-// The same as decode_step, without its last kernel. `scratch`: (tokens) of 3 * kHidden + topk * (2 * width + kHidden)
-// + 3 * shared_width floats.
-void plain_step(const StepArgs& args, float* scratch, cudaStream_t stream);
+// As decode_step without `advance`. Waits; throws CudaError.
+void plain_step(const StepArgs& args, cudaStream_t stream);
 
 }  // namespace assay::cuda::fast

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/cuda/fast/ptx.cuh"
-#include "backends/cuda/fast/shapes.h"
+#include "backends/cuda/kernels/device_math.cuh"
 
 namespace assay::cuda::fast {
 
@@ -16,6 +16,8 @@ struct RouterArgs {
   float scaling_factor = 1.0f;
   const uint64_t* tagged = nullptr;  // (tokens, experts) logits with `tag` instead of logits and done; or null
   uint32_t tag = 0;
+  uint16_t* chosen = nullptr;  // (tokens, topk) ascending; or null
+  float* margins = nullptr;    // (tokens) as routing.h has them; or null
 };
 
 // What a block keeps in shared memory.
@@ -27,10 +29,15 @@ struct Routed {
   unsigned char expert[kMostExperts];  // active ones, ascending
 };
 
+// Unsigned numbers in the order of the floats, -0 and +0 the same; NaN is below all.
 __device__ inline uint32_t ordered(float x) {
-  const uint32_t bits = __float_as_uint(x);
   if (x != x) return 0;
+  const uint32_t bits = __float_as_uint(__fadd_rn(x, 0.0f));
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+__device__ inline float from_ordered(uint32_t key) {
+  if (key == 0) return __uint_as_float(0x7fc00000u);
+  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
 // Called by a whole warp.
@@ -50,12 +57,13 @@ __device__ inline void choose_experts(const RouterArgs& args, int token, Routed&
       logit = __uint_as_float(word);
     }
     __syncwarp();
-    score[i] = e < args.experts ? sigmoid(logit) : 0.0f;
+    score[i] = e < args.experts ? arithmetic::sigmoid<DeviceSingle>(logit) : 0.0f;
     const float choice = args.bias != nullptr && e < args.experts ? __fadd_rn(score[i], args.bias[e]) : score[i];
     key[i] = e < args.experts ? ordered(choice) : 0;
   }
   bool open[2] = {lane < args.experts, lane + 32 < args.experts};
   unsigned long long chosen = 0;
+  uint32_t last = 0;
   for (int k = 0; k < args.topk; ++k) {
     const uint32_t mine = max(open[0] ? key[0] : 0, open[1] ? key[1] : 0);
     const uint32_t best = __reduce_max_sync(0xffffffffu, mine);
@@ -66,6 +74,11 @@ __device__ inline void choose_experts(const RouterArgs& args, int token, Routed&
     if (id == static_cast<uint32_t>(lane)) open[0] = false;
     if (id == static_cast<uint32_t>(lane + 32)) open[1] = false;
     chosen |= 1ull << id;
+    last = best;
+  }
+  if (args.margins != nullptr) {
+    const uint32_t left = __reduce_max_sync(0xffffffffu, max(open[0] ? key[0] : 0, open[1] ? key[1] : 0));
+    if (lane == 0) args.margins[token] = __fsub_rn(from_ordered(last), left == 0 ? -INFINITY : from_ordered(left));
   }
   float weight[kMostTopk];
   float total = 0.0f;
@@ -79,6 +92,7 @@ __device__ inline void choose_experts(const RouterArgs& args, int token, Routed&
       const float high = __shfl_sync(0xffffffffu, score[1], e % 32);
       weight[k] = e < 32 ? low : high;
       total = __fadd_rn(total, weight[k]);
+      if (args.chosen != nullptr && lane == 0) args.chosen[token * args.topk + k] = static_cast<uint16_t>(e);
     }
   }
   if (lane == 0) {
@@ -113,6 +127,11 @@ __device__ inline void route(const RouterArgs& args, int tokens, Routed& routed)
     }
   }
   block_sync();
+}
+
+// SwiGLU times the router's weight (1: none).
+__device__ inline float activated(float gate, float up, float weight) {
+  return __fmul_rn(__fmul_rn(arithmetic::silu<DeviceSingle>(gate), up), weight);
 }
 
 // Place of `expert` among those of the token, ascending; -1: not chosen.

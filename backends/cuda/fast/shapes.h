@@ -10,6 +10,7 @@ constexpr int kHidden = kWarps * kSegment;  // hidden size; a warp has one segme
 constexpr int kHeadSize = 128;
 constexpr int kMostExperts = 64;
 constexpr int kMostTopk = 8;
+constexpr int kMostHeadsPerGroup = 8;
 constexpr int kMostTokens = 8;  // of a decode step
 
 }  // namespace assay::cuda::fast

@@ -1,6 +1,13 @@
-// One decode step of up to 8 sequences: five kernels a layer, two at the end, no host synchronisation.
+// One decode step of up to 8 sequences of a bf16 mixture of experts of hidden size 2048: ids in, logits and what is
+// said about them out, all on the device. Five kernels a layer, three more a step, no host synchronisation; may be
+// captured into a graph. persistent.h does the same in one kernel.
+//
+// Everything but attention gives the bits of backends/cuda/kernels; attention is attention_math.cuh's. Determinism
+// level: L3.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "backends/cuda/fast/attention.h"
@@ -16,51 +23,73 @@ struct LayerWeights {
   const void* qkv = nullptr;               // (groups * (heads_per_group + 2) * kHeadSize, kHidden) bf16 tiles
   const void* projection = nullptr;        // (kHidden, heads * kHeadSize) bf16 tiles; heads * kHeadSize = kHidden
   const float* mlp_gamma = nullptr;        // (kHidden)
-  ExpertWeights experts;
+  ExpertWeights experts;                   // a layer without experts: experts = 0, its MLP as the shared expert
 };
 
 struct ModelWeights {
   std::vector<LayerWeights> layers;
   int groups = 0;
-  int heads_per_group = 0;
+  int heads_per_group = 0;  // <= 8
   float eps = 0;
   bool rounded_router = true;
   const float* final_gamma = nullptr;
   const void* output = nullptr;      // (vocabulary, kHidden) bf16 tiles
-  const void* embeddings = nullptr;  // (vocabulary, kHidden) bf16, row-major
-  int vocabulary = 0;
-  const float2* rotary = nullptr;  // (positions, kHeadSize / 2)
+  const void* embeddings = nullptr;  // (vocabulary, kHidden) bf16 tiles
+  int vocabulary = 0;                // multiple of 16
+  const float* rotary = nullptr;     // (positions, 2, kHeadSize / 2): cosines, then sines
 };
 
-// Device memory that a step works in.
+// Device memory that a step works in; step_buffers() lays it out.
 struct StepBuffers {
-  float* x = nullptr;              // (tokens, kHidden): embeddings of the ids when a step starts
+  float* x = nullptr;              // (tokens, kHidden) residual
   float* qkv = nullptr;            // (tokens, rows of qkv)
   void* attended = nullptr;        // (tokens, kHidden) bf16
-  SplitResult* splits = nullptr;   // (tokens, heads, most splits)
+  SplitResult* splits = nullptr;   // (tokens, heads, splits)
   float* router_logits = nullptr;  // (tokens, experts)
   void* inner = nullptr;           // (tokens, topk, width) bf16
   void* shared_inner = nullptr;    // (tokens, shared width) bf16
-  void* logits = nullptr;          // (tokens, vocabulary) bf16
   SegmentResult* segments = nullptr;
-  uint32_t* counters = nullptr;  // zeros: (1) router, (tokens) pick, (tokens, groups) attention
-  int32_t* ids = nullptr;        // (tokens)
-  int32_t* positions = nullptr;  // (tokens)
-  float* logprobs = nullptr;     // (tokens)
+  uint32_t* counters = nullptr;       // (1) router, (tokens) rows, (tokens, groups) attention; zeros between steps
+  uint32_t* grid_counters = nullptr;  // of the persistent kernel: barrier, -, leaving, launches so far
+  uint64_t* tagged = nullptr;         // of the persistent kernel: persistent_workspace() a token
 };
 
-struct StepArgs {
-  const ModelWeights* model = nullptr;
-  StepBuffers buffers;
-  void* keys = nullptr;  // (layers, blocks, groups, block_size, kHeadSize) bf16
-  void* values = nullptr;
-  size_t layer_bytes = 0;          // of keys, of values
-  const int32_t* table = nullptr;  // (tokens, table_stride)
-  int table_stride = 0;
-  int block_size = 0;
+// The largest step that the buffers are for.
+struct StepShape {
+  int groups = 0;
+  int heads_per_group = 0;
+  int experts = 0;
+  int inner = 0;         // most of topk * width
+  int shared_width = 0;  // most
+  int vocabulary = 0;
   int tokens = 0;
-  int splits = 0;  // at least position / kSplit + 1 of every token
+  int splits = 0;  // of attention: positions / kSplit, rounded up
 };
+StepShape step_shape(const ModelWeights& model, int tokens, int positions);
+size_t step_memory(const StepShape& shape);  // bytes
+// memory: step_memory() bytes on the device at a multiple of 256, zeros before the first step. A step that was aborted
+// leaves it undefined: zero it again. One step at a time may use it.
+StepBuffers step_buffers(const StepShape& shape, void* memory);
+
+struct StepArgs {
+  const ModelWeights* model = nullptr;  // host memory, read before the call returns
+  StepBuffers buffers;
+  CacheView cache;                   // of layer 0
+  size_t layer_bytes = 0;            // from one layer's keys (values) to the next layer's
+  int tokens = 0;                    // 1 .. kMostTokens
+  int splits = 0;                    // at least position / kSplit + 1 of every token, at most the buffers'
+  int32_t* ids = nullptr;            // (tokens) of the new tokens
+  int32_t* positions = nullptr;      // (tokens) of the new tokens
+  const int32_t* targets = nullptr;  // (tokens) whose logit and rank are wanted, -1: none; or null
+  bool advance = false;        // leaves the likeliest ids in ids and positions + 1 in positions: for the next step
+  float* logits = nullptr;     // (tokens, vocabulary), rounded to bf16
+  RowFacts* facts = nullptr;   // (tokens)
+  uint16_t* chosen = nullptr;  // (layers with experts, routing_stride, topk) ascending; or null: not wanted
+  float* margins = nullptr;    // (layers with experts, routing_stride) of the router; or null: not wanted
+  int routing_stride = 0;      // tokens, >= tokens
+};
+
+PickArgs pick_args(const StepArgs& args);  // its last kernel's
 
 // Appends the step to how.stream (also while it is being captured).
 cudaError_t decode_step(const StepArgs& args, const Launch& how);

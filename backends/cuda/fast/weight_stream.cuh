@@ -7,6 +7,7 @@
 #include "backends/cuda/fast/launch.h"
 #include "backends/cuda/fast/ptx.cuh"
 #include "backends/cuda/fast/shapes.h"
+#include "backends/cuda/kernels/types.h"
 
 namespace assay::cuda::fast {
 
@@ -134,6 +135,12 @@ class WeightRing {
 // part of the B operand of two mma's as 16 bytes at 8 c. Place of element k.
 __host__ __device__ constexpr int operand_place(int k) {
   return k / 32 * 32 + (k % 8 / 2) * 8 + (k / 16 % 2) * 4 + (k / 8 % 2) * 2 + k % 2;
+}
+
+// Column `k` of row `row` of a tiled matrix with kHidden columns (kernels/types.h).
+__device__ inline float embedded(const void* matrix, int row, int k) {
+  const auto* numbers = static_cast<const bf16*>(matrix);
+  return __bfloat162float(numbers[tiled_index(row, k, kHidden)]);
 }
 
 // Partial sums of a unit, (16 rows, kColumns), from the lanes that hold a column < columns.

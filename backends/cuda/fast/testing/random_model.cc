@@ -9,7 +9,9 @@ namespace assay::cuda::fast {
 RandomModel::RandomModel(const RandomShape& shape) : shape_(shape) {
   check(cudaStreamCreate(&stream_), "cudaStreamCreate");
   make_model();
+  make_rotary();
   make_buffers();
+  make_cache();
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
@@ -39,129 +41,180 @@ float* RandomModel::numbers(size_t count, float middle, float spread) {
 void RandomModel::make_model() {
   const auto experts = static_cast<size_t>(shape_.experts);
   const auto width = static_cast<size_t>(shape_.width);
-  const auto shared_width = static_cast<size_t>(shape_.shared_width);
   const auto vocabulary = static_cast<size_t>(shape_.vocabulary);
   model_.groups = shape_.groups;
-  model_.heads_per_group = 1;
+  model_.heads_per_group = kHidden / kHeadSize / shape_.groups;
   model_.eps = 1e-5f;
+  const size_t qkv_rows = static_cast<size_t>(kHidden + 2 * shape_.groups * kHeadSize);
   for (int i = 0; i < shape_.layers; ++i) {
+    const bool dense = i < shape_.dense_layers;
     LayerWeights layer;
     layer.attention_gamma = numbers(kHidden, 1.0f, 0.2f);
     layer.mlp_gamma = numbers(kHidden, 1.0f, 0.2f);
-    layer.qkv = weights(3 * kHidden, kHidden);
+    layer.qkv = weights(qkv_rows, kHidden);
     layer.projection = weights(kHidden, kHidden, 0.5f);
     ExpertWeights& w = layer.experts;
-    w.experts = shape_.experts;
-    w.topk = shape_.topk;
-    w.width = shape_.width;
-    w.shared_width = shape_.shared_width;
-    w.router = weights(experts, kHidden);
-    w.fc1 = weights(experts * 2 * width, kHidden);
-    w.fc2 = weights(experts * kHidden, width);
-    w.shared_fc1 = weights(2 * shared_width, kHidden);
-    w.shared_fc2 = weights(kHidden, shared_width);
+    w.shared_width = dense ? shape_.dense_width : shape_.shared_width;
+    w.shared_fc1 = weights(2 * static_cast<size_t>(w.shared_width), kHidden);
+    w.shared_fc2 = weights(kHidden, static_cast<size_t>(w.shared_width));
+    if (!dense) {
+      w.experts = shape_.experts;
+      w.topk = shape_.topk;
+      w.width = shape_.width;
+      w.scaling_factor = shape_.scaling_factor;
+      w.router = weights(experts, kHidden);
+      w.fc1 = weights(experts * 2 * width, kHidden);
+      w.fc2 = weights(experts * kHidden, width);
+      if (shape_.expert_bias) w.bias = numbers(experts, 0.0f, 0.2f);
+    }
     model_.layers.push_back(layer);
   }
   model_.final_gamma = numbers(kHidden, 1.0f, 0.2f);
   model_.output = weights(vocabulary, kHidden);
   model_.embeddings = weights(vocabulary, kHidden, 20.0f);
   model_.vocabulary = shape_.vocabulary;
+}
+
+void RandomModel::make_rotary() {
   constexpr int kTurns = kHeadSize / 2;
-  std::vector<float2> turns;
+  std::vector<float> turns;
   for (int p = 0; p < shape_.positions; ++p) {
-    for (int i = 0; i < kTurns; ++i) {
-      const double angle = p * std::pow(1e6, -static_cast<double>(i) / kTurns);
-      turns.push_back(make_float2(static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))));
+    for (const bool sine : {false, true}) {
+      for (int i = 0; i < kTurns; ++i) {
+        const double angle = p * std::pow(1e6, -static_cast<double>(i) / kTurns);
+        turns.push_back(static_cast<float>(sine ? std::sin(angle) : std::cos(angle)));
+      }
     }
   }
-  auto* rotary = take<float2>(turns.size());
-  check(cudaMemcpy(rotary, turns.data(), turns.size() * sizeof(float2), cudaMemcpyHostToDevice), "cudaMemcpy");
+  auto* rotary = take<float>(turns.size());
+  check(cudaMemcpy(rotary, turns.data(), turns.size() * sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
   model_.rotary = rotary;
 }
 
 void RandomModel::make_buffers() {
   const auto tokens = static_cast<size_t>(shape_.tokens);
-  const auto vocabulary = static_cast<size_t>(shape_.vocabulary);
-  const auto splits = static_cast<size_t>((shape_.positions + kSplit - 1) / kSplit);
-  const auto inner = static_cast<size_t>(shape_.topk) * static_cast<size_t>(shape_.width);
-  const auto shared_width = static_cast<size_t>(shape_.shared_width);
-  const size_t counters = 1 + tokens * static_cast<size_t>(1 + shape_.groups);
   args_.model = &model_;
-  StepBuffers& b = args_.buffers;
-  b.x = take<float>(tokens * kHidden);
-  b.qkv = take<float>(tokens * 3 * kHidden);
-  b.attended = take<uint16_t>(tokens * kHidden);
-  b.splits = take<SplitResult>(tokens * static_cast<size_t>(shape_.groups) * splits);
-  b.router_logits = take<float>(tokens * static_cast<size_t>(shape_.experts));
-  b.inner = take<uint16_t>(tokens * inner + kSegment);
-  b.shared_inner = take<uint16_t>(tokens * shared_width + kSegment);
-  b.logits = take<uint16_t>(tokens * vocabulary);
-  b.segments = take<SegmentResult>(tokens * vocabulary / kVocabularySegment);
-  b.counters = take<uint32_t>(counters);
-  b.ids = take<int32_t>(tokens);
-  b.positions = take<int32_t>(tokens);
-  b.logprobs = take<float>(tokens);
-  counters_ = take<uint32_t>(kPersistentCounters);
-  const size_t numbers_of_workspace = tokens * static_cast<size_t>(persistent_workspace(3 * kHidden));
-  workspace_ = take<uint64_t>(numbers_of_workspace);
-  check(cudaMemset(b.counters, 0, counters * sizeof(uint32_t)), "cudaMemset");
-  check(cudaMemset(counters_, 0, kPersistentCounters * sizeof(uint32_t)), "cudaMemset");
-  check(cudaMemset(workspace_, 0, numbers_of_workspace * sizeof(uint64_t)), "cudaMemset");
-  embedded_ = numbers(tokens * kHidden, 0.0f, 1.0f);
-  scratch_ = take<float>(tokens * (3 * kHidden + 2 * inner + 3 * shared_width + 8 * kHidden) + vocabulary);
+  const StepShape shape = step_shape(model_, shape_.tokens, shape_.positions);
+  const size_t bytes = step_memory(shape);
+  auto* memory = take<char>(bytes);
+  check(cudaMemset(memory, 0, bytes), "cudaMemset");
+  args_.buffers = step_buffers(shape, memory);
+  args_.ids = take<int32_t>(tokens);
+  args_.positions = take<int32_t>(tokens);
+  args_.targets = take<int32_t>(tokens);
+  args_.logits = take<float>(tokens * static_cast<size_t>(shape_.vocabulary));
+  args_.facts = take<RowFacts>(tokens);
+  args_.chosen = take<uint16_t>(moe_layers() * tokens * static_cast<size_t>(shape_.topk));
+  args_.margins = take<float>(moe_layers() * tokens);
+  scratch_ = take<float>(tokens * kHidden);
+}
 
-  const int blocks = shape_.tokens * shape_.positions / kBlockSize;
-  const size_t rows = static_cast<size_t>(blocks) * static_cast<size_t>(shape_.groups) * kBlockSize;
+void RandomModel::make_cache() {
+  const int blocks = shape_.tokens * shape_.positions / shape_.block_size;
+  const size_t rows = static_cast<size_t>(blocks) * static_cast<size_t>(shape_.groups * shape_.block_size);
   args_.layer_bytes = rows * kHeadSize * 2;
-  args_.keys = weights(rows * static_cast<size_t>(shape_.layers), kHeadSize, 8.0f);
-  args_.values = weights(rows * static_cast<size_t>(shape_.layers), kHeadSize, 8.0f);
-  std::vector<int32_t> table(static_cast<size_t>(blocks));
-  for (int i = 0; i < blocks; ++i) table[static_cast<size_t>(i)] = blocks - 1 - i;
-  auto* device_table = take<int32_t>(table.size());
-  check(cudaMemcpy(device_table, table.data(), table.size() * sizeof(int32_t), cudaMemcpyHostToDevice), "cudaMemcpy");
-  args_.table = device_table;
-  args_.table_stride = shape_.positions / kBlockSize;
-  args_.block_size = kBlockSize;
+  args_.cache.keys = weights(rows * static_cast<size_t>(shape_.layers), kHeadSize, 8.0f);
+  args_.cache.values = weights(rows * static_cast<size_t>(shape_.layers), kHeadSize, 8.0f);
+  blocks_.resize(static_cast<size_t>(blocks));
+  for (int i = 0; i < blocks; ++i) blocks_[static_cast<size_t>(i)] = blocks - 1 - i;
+  std::vector<int32_t> tables;
+  for (int t = 0; t < shape_.tokens; ++t) tables.push_back(t * shape_.positions / shape_.block_size);
+  auto* device_blocks = take<int32_t>(blocks_.size());
+  auto* device_tables = take<int32_t>(tables.size());
+  check(cudaMemcpy(device_blocks, blocks_.data(), blocks_.size() * sizeof(int32_t), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  check(cudaMemcpy(device_tables, tables.data(), tables.size() * sizeof(int32_t), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  args_.cache.blocks = device_blocks;
+  args_.cache.tables = device_tables;
+  args_.cache.block_size = shape_.block_size;
 }
 
 void RandomModel::start(int tokens, int position, int spread) {
   args_.tokens = tokens;
   args_.splits = (position + (tokens - 1) * spread) / kSplit + 1;
-  std::vector<int32_t> positions;
-  positions.reserve(static_cast<size_t>(tokens));
-  for (int t = 0; t < tokens; ++t) positions.push_back(position + t * spread);
-  const StepBuffers& b = args_.buffers;
+  args_.routing_stride = tokens;
+  position_ = position;
+  spread_ = spread;
+  std::vector<int32_t> numbers[3];  // positions, ids, targets
+  for (int t = 0; t < tokens; ++t) {
+    numbers[0].push_back(position + t * spread);
+    numbers[1].push_back((7919 * t + 12345) % shape_.vocabulary);
+    numbers[2].push_back(t % 3 == 2 ? -1 : (104729 * t + 4099) % shape_.vocabulary);
+  }
   const auto count = static_cast<size_t>(tokens);
-  check(cudaMemcpyAsync(b.positions, positions.data(), count * sizeof(int32_t), cudaMemcpyHostToDevice, stream_),
-        "cudaMemcpyAsync");
-  check(cudaMemcpyAsync(b.x, embedded_, count * kHidden * sizeof(float), cudaMemcpyDeviceToDevice, stream_),
-        "cudaMemcpyAsync");
-  check(cudaMemsetAsync(b.logits, 0xff, count * static_cast<size_t>(shape_.vocabulary) * 2, stream_),
-        "cudaMemsetAsync");
+  int32_t* const to[] = {args_.positions, args_.ids, const_cast<int32_t*>(args_.targets)};
+  check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  for (int i = 0; i < 3; ++i) {
+    check(cudaMemcpy(to[i], numbers[i].data(), count * sizeof(int32_t), cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+  const auto poison = [&](void* at, size_t bytes) {
+    check(cudaMemsetAsync(at, 0xff, bytes, stream_), "cudaMemsetAsync");
+  };
+  poison(args_.logits, count * static_cast<size_t>(shape_.vocabulary) * sizeof(float));
+  poison(args_.facts, count * sizeof(RowFacts));
+  poison(args_.chosen, moe_layers() * count * static_cast<size_t>(shape_.topk) * sizeof(uint16_t));
+  poison(args_.margins, moe_layers() * count * sizeof(float));
+  for (void* row : new_rows()) poison(row, kHeadSize * 2);
 }
 
-void RandomModel::step_plain() {
-  plain_step(args_, scratch_, stream_);
-  check(cudaGetLastError(), "plain_step");
+std::vector<void*> RandomModel::new_rows() const {
+  std::vector<void*> rows;
+  const auto block_size = static_cast<size_t>(shape_.block_size);
+  for (void* half : {args_.cache.keys, args_.cache.values}) {
+    for (int layer = 0; layer < shape_.layers; ++layer) {
+      for (int t = 0; t < args_.tokens; ++t) {
+        const auto at = static_cast<size_t>(position_ + t * spread_);
+        const auto first = static_cast<size_t>(t * shape_.positions / shape_.block_size);
+        const auto block = static_cast<size_t>(blocks_[first + at / block_size]);
+        for (int group = 0; group < shape_.groups; ++group) {
+          const size_t vector = block * static_cast<size_t>(shape_.groups) + static_cast<size_t>(group);
+          rows.push_back(static_cast<char*>(half) + static_cast<size_t>(layer) * args_.layer_bytes +
+                         (vector * block_size + at % block_size) * kHeadSize * 2);
+        }
+      }
+    }
+  }
+  return rows;
 }
+
+void RandomModel::step_plain() { plain_step(args_, stream_); }
 
 void RandomModel::step_kernels(bool overlapped) { check(decode_step(args_, {stream_, overlapped}), "decode_step"); }
 
-void RandomModel::step_persistent(int in_flight, long long* times) {
-  check(persistent_step(args_, {counters_, workspace_, in_flight, times}, stream_), "persistent_step");
+void RandomModel::step_persistent(const PersistentArgs& own) {
+  check(persistent_step(args_, own, stream_), "persistent_step");
 }
 
-std::vector<uint16_t> RandomModel::logits() const {
+StepResult RandomModel::result() const {
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-  std::vector<uint16_t> values(static_cast<size_t>(args_.tokens) * static_cast<size_t>(shape_.vocabulary));
-  check(cudaMemcpy(values.data(), args_.buffers.logits, values.size() * 2, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  return values;
+  const auto count = static_cast<size_t>(args_.tokens);
+  StepResult result;
+  const auto copy = [](auto& to, const void* from, size_t size) {
+    to.resize(size);
+    check(cudaMemcpy(to.data(), from, size * sizeof(to[0]), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  };
+  copy(result.logits, args_.logits, count * static_cast<size_t>(shape_.vocabulary));
+  copy(result.facts, args_.facts, count * sizeof(RowFacts) / sizeof(int32_t));
+  copy(result.chosen, args_.chosen, moe_layers() * count * static_cast<size_t>(shape_.topk));
+  copy(result.margins, args_.margins, moe_layers() * count);
+  for (size_t t = 0; t < count; ++t) {
+    // A target's logit means nothing where there is no target.
+    if (t % 3 == 2) result.facts[t * 5 + 2] = 0;
+  }
+  for (const void* row : new_rows()) {
+    std::vector<uint16_t> numbers;
+    copy(numbers, row, kHeadSize);
+    result.cache.insert(result.cache.end(), numbers.begin(), numbers.end());
+  }
+  return result;
 }
 
 size_t RandomModel::step_bytes(int position, int active) const {
   size_t bytes = static_cast<size_t>(shape_.vocabulary) * kHidden * 2;
+  const size_t qkv_rows = static_cast<size_t>(kHidden + 2 * shape_.groups * kHeadSize);
   for (const LayerWeights& layer : model_.layers) {
-    bytes += size_t{4} * kHidden * kHidden * 2 + up_bytes(layer.experts, active) + down_bytes(layer.experts, active) +
+    bytes += (qkv_rows + kHidden) * kHidden * 2 + up_bytes(layer.experts, active) + down_bytes(layer.experts, active) +
              attention_bytes(shape_.groups, position);
   }
   return bytes;

@@ -13,41 +13,52 @@ namespace assay::cuda::fast {
 // The defaults: the 16B mixture of experts.
 struct RandomShape {
   int layers = 27;
+  int dense_layers = 1;  // the first ones, without experts
+  int dense_width = 10944;
   int groups = 16;
   int experts = 64;
   int topk = 6;
   int width = 1408;
   int shared_width = 2816;
+  bool expert_bias = false;
+  float scaling_factor = 1.0f;
   int vocabulary = 131072;
-  int positions = 4352;  // a sequence can have, a multiple of kBlockSize
-  int tokens = 8;        // of a step, at most
+  int positions = 4352;  // a sequence can have, a multiple of block_size
+  int block_size = 64;
+  int tokens = 8;  // of a step, at most
+};
+
+// What a step leaves behind.
+struct StepResult {
+  std::vector<float> logits;     // (tokens, vocabulary)
+  std::vector<int32_t> facts;    // (tokens, 5) the bits of RowFacts
+  std::vector<uint16_t> chosen;  // (layers with experts, tokens, topk)
+  std::vector<float> margins;    // (layers with experts, tokens)
+  std::vector<uint16_t> cache;   // keys and values of the new positions: (2, layers, tokens, groups, kHeadSize)
 };
 
 class RandomModel {
  public:
-  static constexpr int kBlockSize = 64;
-
   explicit RandomModel(const RandomShape& shape);  // throws CudaError
   ~RandomModel();
   RandomModel(const RandomModel&) = delete;
   RandomModel& operator=(const RandomModel&) = delete;
 
-  // Before a step: `tokens` sequences, the t-th with its new token at position + t * spread; logits are poisoned.
+  // Before a step: `tokens` sequences, the t-th with its new token at position + t * spread; results are poisoned.
   void start(int tokens, int position, int spread = 0);
 
-  // One step in one of three ways, all the same bits; in_flight: see persistent_step.
+  // One step in one of three ways, all the same bits.
   void step_plain();
   void step_kernels(bool overlapped);
-  void step_persistent(int in_flight = kInFlight, long long* times = nullptr);
+  void step_persistent(const PersistentArgs& own = {});
 
-  std::vector<uint16_t> logits() const;               // (tokens, vocabulary) bf16, after all work
+  StepResult result() const;                          // after all work
   size_t step_bytes(int position, int active) const;  // declared bytes of a step of one token
 
   const RandomShape& shape() const { return shape_; }
   const ModelWeights& model() const { return model_; }
   StepArgs& args() { return args_; }
-  const float* embedded() const { return embedded_; }  // (tokens, kHidden)
-  float* scratch() const { return scratch_; }
+  float* scratch() const { return scratch_; }  // (tokens, kHidden)
   cudaStream_t stream() const { return stream_; }
 
  private:
@@ -56,17 +67,21 @@ class RandomModel {
   void* weights(size_t rows, size_t k, float gain = 1.0f);
   float* numbers(size_t count, float middle, float spread);
   void make_model();
+  void make_rotary();
   void make_buffers();
+  void make_cache();
+  std::vector<void*> new_rows() const;  // of the cache, that a step writes
+  size_t moe_layers() const { return static_cast<size_t>(shape_.layers - shape_.dense_layers); }
 
   RandomShape shape_;
   std::vector<DeviceBuffer<char>> memory_;
   uint64_t seed_ = 0;
   ModelWeights model_;
   StepArgs args_;
-  float* embedded_ = nullptr;
+  std::vector<int32_t> blocks_;  // of all sequences
+  int position_ = 0;
+  int spread_ = 0;
   float* scratch_ = nullptr;
-  uint32_t* counters_ = nullptr;   // of the persistent kernel
-  uint64_t* workspace_ = nullptr;  // likewise
   cudaStream_t stream_ = nullptr;
 };
 
