@@ -9,6 +9,7 @@
 #include "backends/model/checkpoint/args_import.h"
 #include "backends/model/checkpoint/blob_reader.h"
 #include "backends/model/checkpoint/box_copy.h"
+#include "backends/model/checkpoint/checkpoint_request.h"
 #include "backends/model/checkpoint/convert.h"
 #include "backends/model/checkpoint/crc32.h"
 
@@ -24,14 +25,6 @@ Status crc_failure(const std::string& name, uint32_t seen, uint32_t expected) {
 }
 
 }  // namespace
-
-// One read(): a box of one tensor, and where it goes.
-struct Checkpoint::Request {
-  Box wanted;
-  Dtype out;
-  std::byte* dst;
-  size_t first_chunk;  // the tensor's chunk 0 among all chunks of the checkpoint
-};
 
 uint64_t TensorInfo::bytes() const { return static_cast<uint64_t>(elements()) * torch_dtype_size(torch_dtype); }
 
@@ -87,7 +80,8 @@ Status Checkpoint::check_once(const TensorBlob& blob, size_t chunk, const std::s
   return status;
 }
 
-Status Checkpoint::copy_chunk(const TensorInfo& tensor, size_t chunk, const Request& request) const {
+Status Checkpoint::copy_chunk(size_t chunk, const Request& request) const {
+  const TensorInfo& tensor = *request.tensor;
   Result<TensorBlob> blob = open_chunk(tensor, chunk);
   if (!blob.ok()) return blob.status();
   BoxCopy copy;
@@ -136,8 +130,8 @@ uint32_t Checkpoint::copy_runs(const TensorBlob& blob, const BoxCopy& copy, Dtyp
   return crc;
 }
 
-Status Checkpoint::read(std::string_view key, std::span<const int64_t> leading, Dtype out, void* dst,
-                        RowRange rows) const {
+Result<Checkpoint::Request> Checkpoint::request(std::string_view key, std::span<const int64_t> leading, Dtype out,
+                                                void* dst, RowRange rows) const {
   const TensorInfo* tensor = contents_.find(key);
   if (tensor == nullptr) return not_found(fmt::format("{}: has no tensor '{}'", contents_.path, key));
   if (tensor->dtype == Dtype::kOther || out == Dtype::kOther) {
@@ -153,7 +147,7 @@ Status Checkpoint::read(std::string_view key, std::span<const int64_t> leading, 
   if (fixed > shape.size()) return refused(fmt::format("{} leading indices", fixed));
   const size_t index = static_cast<size_t>(tensor - contents_.tensors.data());
   Request request{
-      {std::vector<int64_t>(shape.size(), 0), shape}, out, static_cast<std::byte*>(dst), first_chunk_[index]};
+      tensor, {std::vector<int64_t>(shape.size(), 0), shape}, out, static_cast<std::byte*>(dst), first_chunk_[index]};
   for (size_t d = 0; d < fixed; ++d) {
     if (leading[d] < 0 || leading[d] >= shape[d]) return refused(fmt::format("no index {} on axis {}", leading[d], d));
     request.wanted.offsets[d] = leading[d];
@@ -168,9 +162,17 @@ Status Checkpoint::read(std::string_view key, std::span<const int64_t> leading, 
     request.wanted.offsets[fixed] = rows.begin;
     request.wanted.sizes[fixed] = end - rows.begin;
   }
-  for (size_t chunk = 0; chunk < tensor->chunks.size(); ++chunk) {
-    if (!boxes_meet(tensor->chunks[chunk], request.wanted)) continue;
-    if (Status s = copy_chunk(*tensor, chunk, request); !s.ok()) return s;
+  return request;
+}
+
+Status Checkpoint::read(std::string_view key, std::span<const int64_t> leading, Dtype out, void* dst,
+                        RowRange rows) const {
+  Result<Request> wanted = request(key, leading, out, dst, rows);
+  if (!wanted.ok()) return wanted.status();
+  const TensorInfo& tensor = *wanted->tensor;
+  for (size_t chunk = 0; chunk < tensor.chunks.size(); ++chunk) {
+    if (!boxes_meet(tensor.chunks[chunk], wanted->wanted)) continue;
+    if (Status s = copy_chunk(chunk, *wanted); !s.ok()) return s;
   }
   return {};
 }

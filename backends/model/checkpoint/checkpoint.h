@@ -107,14 +107,17 @@ class Checkpoint {
   static constexpr uint64_t kDropBytes = uint64_t{64} << 20;
 
  private:
-  struct Request;  // checkpoint.cc
+  friend class CheckpointStream;
+  struct Request;  // checkpoint_request.h
 
   Checkpoint() = default;
+  Result<Request> request(std::string_view key, std::span<const int64_t> leading, Dtype out, void* dst,
+                          RowRange rows) const;
   Status load(const CheckpointOptions& options);  // checkpoint_open.cc
   Status map_files(const DcpMetadata& metadata);  // checkpoint_open.cc
   Status find_place(const std::string& key, const StoredRange& range, ItemPlace& place) const;
   Result<TensorBlob> open_chunk(const TensorInfo& tensor, size_t chunk) const;
-  Status copy_chunk(const TensorInfo& tensor, size_t chunk, const Request& request) const;
+  Status copy_chunk(size_t chunk, const Request& request) const;
   uint32_t copy_runs(const TensorBlob& blob, const BoxCopy& copy, Dtype from, const Request& request,
                      bool with_crc) const;
   Status check_once(const TensorBlob& blob, size_t chunk, const std::string& name) const;

@@ -47,7 +47,26 @@ uint32_t run_tables(std::span<const std::byte> data, uint32_t state) {
   return state;
 }
 
+// Product of two polynomials modulo P; the coefficient of x^0 is the highest bit.
+uint32_t multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t bit = 0x80000000U; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) product ^= b;
+    b = (b >> 1) ^ ((b & 1U) != 0 ? kPolynomial : 0U);
+  }
+  return product;
+}
+
 }  // namespace
+
+uint32_t crc32_before(uint32_t crc, uint64_t behind) {
+  uint32_t power = 0x00800000U;  // x^8: one byte
+  for (; behind != 0; behind >>= 1) {
+    if ((behind & 1U) != 0) crc = multiply(crc, power);
+    power = multiply(power, power);
+  }
+  return crc;
+}
 
 uint32_t crc32_portable(std::span<const std::byte> data, uint32_t crc) { return ~run_tables(data, ~crc); }
 

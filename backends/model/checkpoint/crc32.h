@@ -11,6 +11,10 @@ namespace assay::model {
 // Uses carry-less multiplication where the processor has it; the result never depends on that.
 uint32_t crc32(std::span<const std::byte> data, uint32_t crc = 0);
 
+// The part that `crc`, of some bytes, has in the CRC of those bytes with `behind` further ones after them:
+// crc32(ab) == (crc32_before(crc32(a), size of b) ^ crc32(b)). So parts may be taken in any order. O(log behind).
+uint32_t crc32_before(uint32_t crc, uint64_t behind);
+
 // The table version alone; the test compares both.
 uint32_t crc32_portable(std::span<const std::byte> data, uint32_t crc = 0);
 

@@ -44,5 +44,14 @@ TEST(Crc32, ContinuesFromAnEarlierPart) {
   }
 }
 
+TEST(Crc32, OfPartsIsPutTogetherInAnyOrder) {
+  const std::vector<std::byte> data = random_bytes(5000);
+  for (size_t cut : {0, 1, 7, 64, 1000, 4999, 5000}) {
+    const uint32_t front = crc32(std::span(data).first(cut));
+    const uint32_t back = crc32(std::span(data).subspan(cut));
+    EXPECT_EQ(crc32_before(front, data.size() - cut) ^ back, crc32(data)) << cut;
+  }
+}
+
 }  // namespace
 }  // namespace assay::model

@@ -1,0 +1,32 @@
+// Reads ranges of files without mapping them: no page of theirs becomes resident in the process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "assay/status.h"
+
+namespace assay::model {
+
+// Keeps the file of the last read() open. Not thread-safe: one for each thread.
+class FileReader {
+ public:
+  FileReader() = default;
+  ~FileReader();
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  // Fills `to` from byte `offset` of the file. Naming the path: kNotFound when absent, kInvalid when it ends before,
+  // kInfra when the system refuses.
+  Status read(const std::string& path, uint64_t offset, std::span<std::byte> to);
+
+ private:
+  Status open(const std::string& path);
+
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace assay::model
