@@ -1,0 +1,63 @@
+#include "backends/cuda/vendor/fast_prefill.h"
+
+#include <cstdio>
+#include <utility>
+
+namespace assay::cuda::vendor {
+namespace {
+
+constexpr char kOption[] = "prefill=fast: ";
+
+std::string gigabytes(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f GB", static_cast<double>(bytes) * 1e-9);
+  return text;
+}
+
+std::string shape_text(const GemmPlan& plan) { return std::to_string(plan.rows) + " x " + std::to_string(plan.cols); }
+
+}  // namespace
+
+Result<std::unique_ptr<FastPrefill>> FastPrefill::open(const PrefillModel& model,
+                                                       const std::vector<std::filesystem::path>& folders) {
+  auto fast = std::make_unique<FastPrefill>();
+  if (!model.bf16) {
+    fast->notes_.push_back(std::string(kOption) + "fp32 arithmetic has no fast kernels; the own ones are used");
+    return fast;
+  }
+  Result<FastLinear> linear = FastLinear::open(folders, model.matrices, model.most_tokens);
+  if (!linear) return linear.status().with("backend option 'prefill': fast cannot be used; take exact");
+  fast->linear_ = *std::move(linear);
+  Result<FastAttention> attention = FastAttention::open(folders, model.heads, model.most_tokens);
+  const std::string no_attention = attention ? "" : attention.status().message();
+  if (attention) fast->attention_ = *std::move(attention);
+  fast->describe(no_attention);
+  return fast;
+}
+
+void FastPrefill::describe(const std::string& no_attention) {
+  std::string line = kOption + linear_.version() + " for dense layers of prompts from " + std::to_string(kLeastTokens) +
+                     " tokens on, with " + gigabytes(linear_.bytes()) + " of copies and workspace";
+  std::string unequal;
+  for (const GemmPlan& plan : linear_.plans()) {
+    line += "; " + shape_text(plan) + ": " + plan.choice.name;
+    if (!plan.rows_equal) unequal += (unequal.empty() ? "" : ", ") + shape_text(plan);
+  }
+  equal_rows_ = unequal.empty();
+  notes_.push_back(line);
+  notes_.push_back(attention_ ? kOption + attention_->version() + " for their attention: " + attention_->engine()
+                              : kOption + std::string("own attention, ") + no_attention);
+  notes_.push_back(std::string(kOption) +
+                   (equal_rows_ ? "determinism L1 and L2: every product gives a row the same bits among any neighbours"
+                                : "determinism L1 alone: rows differ with their neighbours in " + unequal));
+}
+
+bool FastPrefill::linear(const LinearArgs& args, cudaStream_t stream) const { return linear_.run(args, stream); }
+
+bool FastPrefill::attend(const AttendArgs& args, const RunPlace& run, cudaStream_t stream) {
+  return attention_ && attention_->run(args, run, stream);
+}
+
+uint64_t FastPrefill::bytes() const { return linear_.bytes() + (attention_ ? attention_->bytes() : 0); }
+
+}  // namespace assay::cuda::vendor
