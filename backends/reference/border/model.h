@@ -21,14 +21,19 @@ class Cache {
   uint32_t block_count = 0;
 };
 
+// What the backends behind this border hold in their default options: docs/determinism.md says how, their tests that it
+// is so.
+inline constexpr uint64_t kOwnLevels = ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3;
+
 // One loaded model. One thread at a time.
 class Model {
  public:
   virtual ~Model() = default;
   virtual const model::ModelConfig& config() const = 0;
   virtual uint64_t weight_bytes() const = 0;
-  virtual const std::string& device() const = 0;              // human-readable
-  virtual const std::vector<std::string>& notes() const = 0;  // of loading, one line each: worth a warning
+  virtual const std::string& device() const = 0;               // human-readable
+  virtual const std::vector<std::string>& notes() const = 0;   // of loading, one line each: worth a warning
+  virtual uint64_t determinism() const { return kOwnLevels; }  // levels that hold with its options
   // Fails with kExhausted when memory cannot be had (needed and free bytes are named).
   virtual Result<std::unique_ptr<Cache>> make_cache(const assay_cache_spec& spec) = 0;
   // `runs` passed check_runs and all have ids; routing_margins as in assay_forward. Outputs are written on return.

@@ -79,7 +79,7 @@ int32_t model_info(void* model, assay_model_info* info, assay_error* error) {
     full.logits_mantissa = config.arithmetic == model::Arithmetic::kBf16 ? 8 : 24;
     full.weight_bytes = opened.weight_bytes();
     full.device = sdk::view(opened.device());
-    full.determinism = kOwnLevels;
+    full.determinism = opened.determinism();
     constexpr size_t kFirstAbi = offsetof(assay_model_info, determinism);
     if (info->size < kFirstAbi) {
       return invalid("assay_model_info: size " + std::to_string(info->size) + ", expected " +

@@ -11,10 +11,6 @@
 
 namespace assay::backend {
 
-// What the backends behind this table hold with any of their options: docs/determinism.md says how, their tests that it
-// is so.
-inline constexpr uint64_t kOwnLevels = ASSAY_CAP_L1 | ASSAY_CAP_L2 | ASSAY_CAP_L3;
-
 // Loads a model: config, checkpoint path, options (JSON).
 using OpenFunction = Result<std::unique_ptr<Model>> (*)(const model::ModelConfig& config, std::string_view checkpoint,
                                                         std::string_view options);
