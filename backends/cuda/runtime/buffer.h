@@ -20,7 +20,11 @@ struct DeviceMemory {
 };
 
 struct PinnedMemory {
-  static void take(void** data, size_t bytes) { check(cudaMallocHost(data, bytes), "cudaMallocHost"); }
+  static void take(void** data, size_t bytes) {
+    const cudaError_t code = cudaMallocHost(data, bytes);
+    if (code == cudaErrorMemoryAllocation) throw CudaError::host_memory(bytes);
+    check(code, "cudaMallocHost");
+  }
   static void give(void* data) { cudaFreeHost(data); }
 };
 
@@ -72,7 +76,8 @@ using DeviceBuffer = detail::Buffer<T, detail::DeviceMemory>;
 template <class T>
 using PinnedBuffer = detail::Buffer<T, detail::PinnedMemory>;
 
-// `bytes` of device memory for `what`: kExhausted with needed and free bytes. Throws CudaError for other faults.
+// `bytes` of device memory for `what`: kExhausted with needed and free bytes, and who holds the rest. Throws CudaError
+// for other faults.
 Result<DeviceBuffer<std::byte>> take_memory(uint64_t bytes, const std::string& what);
 
 // Copies `values` to the device and waits: for tests and for small tables.

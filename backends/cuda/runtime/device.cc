@@ -11,22 +11,23 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// cudaGetDeviceCount's words say nothing of versions.
 Status no_device(cudaError_t code) {
   cudaGetLastError();
-  int driver = 0;
-  int runtime = 0;
-  cudaDriverGetVersion(&driver);
-  cudaRuntimeGetVersion(&runtime);
-  if (code == cudaErrorInsufficientDriver && driver == 0) return infra("no CUDA device: no NVIDIA driver is installed");
-  if (code == cudaErrorInsufficientDriver) {
-    return infra("no CUDA device: the driver supports CUDA " + version_text(driver) + ", this build needs " +
-                 version_text(runtime) + "; update the driver");
-  }
-  return infra(std::string("no CUDA device: ") + cudaGetErrorString(code));
+  CudaVersions versions;
+  cudaDriverGetVersion(&versions.driver);
+  cudaRuntimeGetVersion(&versions.needed);
+  return infra(no_device_text(code, versions));
 }
 
 }  // namespace
+
+// CUDA's own words say nothing of versions.
+std::string no_device_text(cudaError_t code, const CudaVersions& versions) {
+  if (code != cudaErrorInsufficientDriver) return std::string("no CUDA device: ") + cudaGetErrorString(code);
+  if (versions.driver == 0) return "no CUDA device: no NVIDIA driver is installed";
+  return "no CUDA device: the driver supports CUDA " + version_text(versions.driver) + ", this build needs " +
+         version_text(versions.needed) + "; update the driver";
+}
 
 Result<Device> find_device() {
   int count = 0;

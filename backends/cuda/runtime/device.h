@@ -1,6 +1,8 @@
 // Which device is used, and why none can be. Safe on machines without a driver.
 #pragma once
 
+#include <driver_types.h>
+
 #include <cstddef>
 #include <string>
 
@@ -21,6 +23,15 @@ inline constexpr int kLeastMajor = 9;
 // Every usable device's best: the first of the lowest index. kInfra with the reason when there is none: no driver, a
 // driver too old, no device, or none of compute capability 9.0 or later.
 Result<Device> find_device();
+
+// Versions of CUDA as it tells them: 13000 is 13.0.
+struct CudaVersions {
+  int driver = 0;  // the latest that the driver supports; 0: there is no driver
+  int needed = 0;  // by this build
+};
+
+// One line: why no device can be used after CUDA answered `code`.
+std::string no_device_text(cudaError_t code, const CudaVersions& versions);
 
 // Makes `device` the calling thread's. Throws CudaError.
 void use_device(const Device& device);

@@ -1,34 +1,52 @@
 #include "backends/cuda/runtime/error.h"
 
 #include <cstdint>
-#include <cstdio>
 
 #include "backends/cuda/runtime/buffer.h"
+#include "backends/cuda/runtime/memory_text.h"
 
 namespace assay::cuda {
 namespace {
 
-std::string gigabytes(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2f GB", static_cast<double>(bytes) * 1e-9);
-  return text;
+// After these every call of the process fails, whatever it asks (CUDA Runtime API, "Error handling").
+bool ends_the_process(cudaError_t code) {
+  switch (code) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
 }
 
-// "12.34 GB of 143.77 GB are free", or nothing when the device does not tell.
-std::string free_memory() {
-  size_t free = 0;
-  size_t total = 0;
-  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return "";
-  return gigabytes(free) + " of " + gigabytes(total) + " are free";
+std::string addition(cudaError_t code) {
+  if (code == cudaErrorMemoryAllocation) return "; " + memory_text();
+  if (!ends_the_process(code)) return "";
+  return "; this process cannot use the device any more: run again, and look into the driver's log (dmesg, Xid) if it "
+         "comes back";
 }
 
 }  // namespace
 
 CudaError::CudaError(const std::string& call, cudaError_t code)
-    : std::runtime_error("CUDA device: " + call + ": " + cudaGetErrorString(code) +
-                         (code == cudaErrorMemoryAllocation ? "; " + free_memory() : "")),
-      code_(code) {
+    : CudaError(code, "CUDA device: " + call + ": " + cudaGetErrorString(code) + addition(code)) {
   cudaGetLastError();  // an error that is not sticky is not reported a second time
+}
+
+CudaError CudaError::host_memory(size_t bytes) {
+  cudaGetLastError();
+  return {cudaErrorMemoryAllocation, "page-locked host memory: " + gigabytes(bytes) +
+                                         " cannot be had; free memory of the machine or raise its limit"};
 }
 
 Status to_status(const CudaError& error) {
@@ -41,7 +59,7 @@ Result<DeviceBuffer<std::byte>> take_memory(uint64_t bytes, const std::string& w
   const cudaError_t code = cudaMalloc(&data, bytes);
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    return exhausted(what + ": " + gigabytes(bytes) + " of device memory needed, " + free_memory() +
+    return exhausted(what + ": " + gigabytes(bytes) + " of device memory needed, " + memory_text() +
                      "; end what else uses the device, or use one with more memory");
   }
   check(code, "cudaMalloc");

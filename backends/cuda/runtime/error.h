@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
@@ -10,13 +11,17 @@
 
 namespace assay::cuda {
 
-// A CUDA call failed. what(): the call, CUDA's words and, for a lack of memory, what is free.
+// A CUDA call failed. what(): the call, CUDA's words and, for a lack of memory, how much is free and who holds it; for
+// a fault that ends the process's use of the device, that it does.
 class CudaError : public std::runtime_error {
  public:
   CudaError(const std::string& call, cudaError_t code);
+  static CudaError host_memory(size_t bytes);  // that many of page-locked memory of the host cannot be had
   cudaError_t code() const { return code_; }
 
  private:
+  CudaError(cudaError_t code, const std::string& message) : std::runtime_error(message), code_(code) {}
+
   cudaError_t code_;
 };
 
