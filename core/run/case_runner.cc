@@ -51,6 +51,10 @@ void CaseRunner::add_end(const Judged& judged, const Files& files, Json* event) 
   (*event)["log"] = files.log.string();
 }
 
+bool CaseRunner::machine_failed(const Judged& judged) {
+  return judged.engine_failed && judged.verdict.verdict == Verdict::kInfra;
+}
+
 CaseRunner::CaseRunner(const WorkerPlan& plan, const plugin::Plugin& engine, const LoadedModel& model,
                        double load_seconds, plugin::PluginRegistry& registry, std::function<void(const Json&)> emit)
     : plan_(plan),
@@ -61,7 +65,7 @@ CaseRunner::CaseRunner(const WorkerPlan& plan, const plugin::Plugin& engine, con
       registry_(registry),
       emit_(std::move(emit)) {}
 
-void CaseRunner::run(const CaseOrder& order) {
+bool CaseRunner::run(const CaseOrder& order) {
   Json started = make_event(event::kCaseStarted);
   started["case"] = order.id;
   started["name"] = order.name;
@@ -74,9 +78,11 @@ void CaseRunner::run(const CaseOrder& order) {
   finished["name"] = order.name;
   add_end(judged, files, &finished);
   emit_(finished);
+  return !machine_failed(judged);
 }
 
-void CaseRunner::run_repeats(const CaseOrder& order) {
+bool CaseRunner::run_repeats(const CaseOrder& order) {
+  bool sound = true;
   std::optional<ResultSet> first;                                          // of the earliest repeat that has results
   for (int repeat = 1; repeat < order.first_repeat && !first; ++repeat) {  // run by workers that have died
     Result<ResultSet> read = read_results(Files(folder_of_repeat(plan_.output, order.id, repeat)).actual);
@@ -97,11 +103,13 @@ void CaseRunner::run_repeats(const CaseOrder& order) {
     add_end(judged, files, &event);
     emit_(event);
     if (complete && !first) first = std::move(judged.results);
+    sound = sound && !machine_failed(judged);
   }
   Json finished = make_event(event::kCaseFinished);
   finished["case"] = order.id;
   finished["name"] = order.name;
   emit_(finished);
+  return sound;
 }
 
 CaseRunner::Judged CaseRunner::run_once(const CaseOrder& order, const Files& files) {

@@ -20,14 +20,16 @@ class CaseRunner {
              plugin::PluginRegistry& registry, std::function<void(const nlohmann::ordered_json&)> emit);
 
   // Emits case_started, request events and case_finished; for a case that is run more than once, repeat_started and
-  // repeat_finished around each. Never fails: what goes wrong is the verdict.
-  void run(const CaseOrder& order);
+  // repeat_finished around each. Never fails: what goes wrong is the verdict. False: the machine failed under the
+  // engine (a device that is lost stays lost to this process), so another case should get a new one.
+  bool run(const CaseOrder& order);
 
  private:
   struct Files;
   struct Judged;
+  static bool machine_failed(const Judged& judged);
   static void add_end(const Judged& judged, const Files& files, nlohmann::ordered_json* event);
-  void run_repeats(const CaseOrder& order);
+  bool run_repeats(const CaseOrder& order);
   Judged run_once(const CaseOrder& order, const Files& files);
   Judged run_and_judge(const CaseOrder& order, const Files& files);
   Judged run_relation(const CaseOrder& order, const Files& files);

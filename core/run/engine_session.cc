@@ -170,7 +170,9 @@ Result<EngineSession> EngineSession::open(const EngineInput& input, const std::s
   config.options = sdk::view(options);
   void* handle = nullptr;
   if (Status opened = sdk::call(table->open, &config, &handle); !opened.ok()) {
-    return opened.with(fmt::format("engine {}", input.engine->name));
+    const Status named = opened.with(fmt::format("engine {}", input.engine->name));
+    // No request ran yet: the machine lacks memory, the engine did not die of it.
+    return named.code() == StatusCode::kExhausted ? infra(named.message()) : named;
   }
   return EngineSession(input.engine->name, table, handle);
 }

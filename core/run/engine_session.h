@@ -65,7 +65,8 @@ struct RequestChange {
 // An engine, open for one call after the other. Closed when destroyed. Move-only. For one thread.
 class EngineSession {
  public:
-  // What `input` names outlives the session. Fails with the code of an engine that cannot be opened.
+  // What `input` names outlives the session. Fails with the code of an engine that cannot be opened; where it lacked
+  // memory, with kInfra.
   static Result<EngineSession> open(const EngineInput& input, const std::string& options);
 
   // Submits every prompt and steps until nothing is pending. A request that the engine refuses or fails is in

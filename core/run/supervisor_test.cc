@@ -150,6 +150,23 @@ TEST_F(SupervisorTest, DeathOfAWorkerCostsTheRunningCaseAlone) {
   EXPECT_EQ(events(event::kLoadFinished), 5u);
 }
 
+TEST_F(SupervisorTest, ALostDeviceCostsTheRunningCaseAlone) {
+  add_group({{"ok a"}, {"lose"}, {"ok b"}, {"ok c"}, {"lose"}});
+  run();
+  EXPECT_THAT(verdicts(), ElementsAre(kRan, "INFRA", kRan, kRan, "INFRA"));
+  EXPECT_THAT(verdict(1).reason, HasSubstr("the device is lost"));
+  EXPECT_EQ(events(event::kLoadFinished), 2u);
+  EXPECT_EQ(crashes_, 1u);
+}
+
+TEST_F(SupervisorTest, AnEngineWithoutRoomForItsCacheIsTheMachinesFault) {
+  add_group({{"ok a"}, {"ok b"}, {"ok c"}});
+  plan_.cases[1].order.engine_options = R"({"large_cache":true})";
+  run();
+  EXPECT_THAT(verdicts(), ElementsAre(kRan, "INFRA", kRan));
+  EXPECT_THAT(verdict(1).reason, HasSubstr("engine misbehaving: cache: 9 GB needed, 1 GB free"));
+}
+
 TEST_F(SupervisorTest, CheckpointWrittenAnewDoesNotOutliveTheWorkerThatDied) {
   add_group({{"kill"}, {"hang"}, {"ok a"}});
   plan_.cases[1].timeout = 200ms;

@@ -80,8 +80,9 @@ class Worker {
     emit(loaded);
     CaseRunner runner(plan_, **engine, *model, seconds, registry_, [this](const Json& e) { emit_of_worker(e); });
     for (const CaseOrder& order : plan_.cases) {
-      runner.run(order);
+      const bool sound = runner.run(order);
       if (Status synced = writer_.sync_soon(); !synced.ok()) return complain(synced);
+      if (!sound && &order != &plan_.cases.back()) return leave(order.name);
     }
     return finish();
   }
@@ -120,6 +121,12 @@ class Worker {
       emit(finished);
     }
     return finish();
+  }
+
+  // The other cases get a process in which the device can be used again.
+  int leave(const std::string& name) {
+    const Status synced = writer_.sync();
+    return complain(synced.ok() ? infra("the machine failed under case " + name + "; a new worker goes on") : synced);
   }
 
   int finish() {

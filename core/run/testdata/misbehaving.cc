@@ -3,6 +3,7 @@
 //   fail TEXT   fails with the message TEXT                throw       throws inside step
 //   break       step itself fails                          refuse      submit fails
 //   segv abort exit kill                                   the process ends that way
+//   lose        step fails as if the device was lost; every later step of the process does too
 //   hang        step never returns; "stubborn" also ignores SIGTERM
 //   eat         allocates without bound                    spawn FILE  a child lives on; its id is written to FILE
 //   garbage     prints lines that look like events, then finishes
@@ -89,6 +90,9 @@ Status act(const std::string& word, const std::string& rest) {
   if (word == "hang" || word == "stubborn") sleep_forever();
   if (word == "eat") eat();
   if (word == "throw") throw std::runtime_error("thrown by the engine");
+  static bool lost = false;
+  lost = lost || word == "lose";
+  if (lost) return assay::infra("the device is lost");
   if (word == "break") return assay::internal("the engine broke");
   if (word == "spawn") spawn(rest);
   if (word == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(rest)));
@@ -115,6 +119,7 @@ int32_t open(const assay_engine_config* config, void** engine, assay_error* erro
   return assay::sdk::guarded(error, [&]() -> Status {
     const std::string options(assay::sdk::text(config->options));
     if (options.find("\"refuse_to_open\"") != std::string::npos) return assay::invalid("told to refuse");
+    if (options.find("\"large_cache\"") != std::string::npos) return assay::exhausted("cache: 9 GB needed, 1 GB free");
     *engine = new Engine;
     return {};
   });
