@@ -1,16 +1,14 @@
-// The CUDA backend on a model with the layer shapes of Megatron-LM's 16B case: loading, prefill and decode. Writes a
-// checkpoint of random weights (bf16) with the number of layers given, loads it, and prints one line a measurement.
-// Usage: cuda_model_bench FOLDER [LAYERS]   FOLDER: for the checkpoint, removed at the end; LAYERS: 4 by default
+// The CUDA backend on a model with the layer shapes of Megatron-LM's 16B case and random weights: decode and prefill,
+// one line a measurement, through backend::Model as an engine calls it. `assay bench` measures any model.
+// Usage: cuda_model_bench [LAYERS] [OPTIONS]   27 by default; OPTIONS: JSON, those of the backend
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/cuda_model.h"
-#include "backends/model/checkpoint/model_writer.h"
 
 namespace assay {
 namespace {
@@ -18,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kBlockSize = 64;
-constexpr int kRepeats = 5;
+constexpr uint32_t kPositions = 4352;  // of a sequence, a multiple of kBlockSize
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -48,12 +46,16 @@ model::ModelConfig shapes(int layers) {
   return config;
 }
 
-// One sequence in blocks 0, 1, 2 ...; the argmax of its last token is wanted.
-class Sequence {
+// Sequences that each have blocks of their own, in a shuffled order; the argmax of the last token of each is wanted.
+class Sequences {
  public:
-  Sequence(backend::Model& model, uint32_t longest) : model_(model) {
-    spec_ = {sizeof(spec_), kBlockSize, longest / kBlockSize + 1, 0};
-    for (uint32_t b = 0; b < spec_.block_count; ++b) blocks_.push_back(static_cast<int32_t>(b));
+  Sequences(backend::Model& model, uint32_t count, uint32_t longest) : model_(model), count_(count) {
+    const uint32_t each = (longest + kBlockSize - 1) / kBlockSize;
+    spec_ = {sizeof(spec_), kBlockSize, each * count, 0};
+    for (uint32_t s = 0; s < count; ++s) {
+      blocks_.emplace_back();
+      for (uint32_t b = 0; b < each; ++b) blocks_.back().push_back(static_cast<int32_t>(b * count + (count - 1 - s)));
+    }
   }
 
   Status open() {
@@ -65,79 +67,91 @@ class Sequence {
     return {};
   }
 
-  // Seconds of one forward over `count` tokens from position `start`.
-  Result<double> forward(uint32_t count, uint32_t start) {
-    std::vector<int32_t> ids(count);
-    for (uint32_t i = 0; i < count; ++i) ids[i] = static_cast<int32_t>((start + i) * 2654435761u % 131072u);
-    int32_t argmax = -1;
-    assay_run run{};
-    run.ids = ids.data();
-    run.count = count;
-    run.start = start;
-    run.blocks = blocks_.data();
-    run.block_count = spec_.block_count;
-    run.output_rows = 1;
-    run.output.argmax = &argmax;
+  // Seconds of one forward over `tokens` tokens of every sequence from position `start` on.
+  Result<double> forward(uint32_t tokens, uint32_t start) {
+    std::vector<std::vector<int32_t>> ids(count_);
+    std::vector<int32_t> argmax(count_);
+    std::vector<float> logprobs(count_);
+    std::vector<assay_run> runs(count_);
+    for (uint32_t s = 0; s < count_; ++s) {
+      for (uint32_t i = 0; i < tokens; ++i) {
+        ids[s].push_back(static_cast<int32_t>((start + i + 977 * s) * 2654435761u % 131072u));
+      }
+      assay_run& run = runs[s];
+      run.ids = ids[s].data();
+      run.count = tokens;
+      run.start = start;
+      run.blocks = blocks_[s].data();
+      run.block_count = static_cast<uint32_t>(blocks_[s].size());
+      run.output_rows = 1;
+      run.output.argmax = &argmax[s];
+      run.output.argmax_logprobs = &logprobs[s];
+    }
     const auto begin = Clock::now();
-    if (Status status = model_.forward(*cache_, {&run, 1}, nullptr); !status.ok()) return status;
+    if (Status status = model_.forward(*cache_, runs, nullptr); !status.ok()) return status;
     return seconds_since(begin);
+  }
+
+  // Median and least of `repeats`, at ascending positions; the first is not counted.
+  Status time(uint32_t tokens, uint32_t start, int repeats) {
+    std::vector<double> times;
+    for (int i = 0; i <= repeats; ++i) {
+      const Result<double> time = forward(tokens, tokens == 1 ? start + static_cast<uint32_t>(i) : start);
+      if (!time) return time.status();
+      if (i > 0) times.push_back(*time);
+    }
+    std::sort(times.begin(), times.end());
+    std::printf("%2u x %4u tokens from position %4u: median %8.3f ms, least %8.3f, most %8.3f of %d\n", count_, tokens,
+                start, times[times.size() / 2] * 1e3, times[0] * 1e3, times.back() * 1e3, repeats);
+    std::fflush(stdout);
+    return {};
   }
 
  private:
   backend::Model& model_;
+  uint32_t count_;
   assay_cache_spec spec_{};
   std::unique_ptr<backend::Cache> cache_;
-  std::vector<int32_t> blocks_;
+  std::vector<std::vector<int32_t>> blocks_;
 };
 
-Status measure(backend::Model& model) {
-  Sequence sequence(model, 4224);
-  if (Status status = sequence.open(); !status.ok()) return status;
-  for (const uint32_t tokens : {1u, 8u, 128u, 1024u, 4096u}) {
-    const uint32_t start = tokens == 1 ? 128 : 0;  // one token: a decode step
-    std::vector<double> times;
-    for (int i = 0; i <= kRepeats; ++i) {
-      Result<double> time = sequence.forward(tokens, start);
-      if (!time) return time.status();
-      if (i > 0) times.push_back(*time);  // the first warms up
-    }
-    std::sort(times.begin(), times.end());
-    std::printf("%5u tokens from position %3u: median %8.3f ms, least %8.3f ms of %d\n", tokens, start,
-                times[times.size() / 2] * 1e3, times[0] * 1e3, kRepeats);
+Status measure(backend::Model& model, uint32_t sequences, uint32_t longest, const auto& plan) {
+  Sequences all(model, sequences, longest);
+  Status status = all.open();
+  for (const auto& [tokens, start, repeats] : plan) {
+    if (status.ok()) status = all.time(tokens, start, repeats);
   }
-  return {};
+  return status;
 }
 
-Status run(const std::string& folder, int layers) {
-  model::CheckpointSpec spec;
-  spec.model = shapes(layers);
-  if (Status status = model::write_checkpoint(spec, folder); !status.ok()) return status;
-  for (int i = 0; i < 2; ++i) {
-    const auto begin = Clock::now();
-    auto model = cuda::open_cuda(spec.model, folder, "{}");
-    if (!model) return model.status();
-    const double time = seconds_since(begin);
-    const double gigabytes = static_cast<double>((*model)->weight_bytes()) * 1e-9;
-    std::printf("%d layers, %s: %.2f GB loaded in %.2f s, %.2f GB/s\n", layers, (*model)->device().c_str(), gigabytes,
-                time, gigabytes / time);
-    if (i == 0) continue;
-    if (Status status = measure(**model); !status.ok()) return status;
+struct Step {
+  uint32_t tokens;
+  uint32_t start;
+  int repeats;
+};
+
+Status run(int layers, const std::string& options) {
+  const auto begin = Clock::now();
+  const auto model = cuda::open_cuda(shapes(layers), "", options);
+  if (!model) return model.status();
+  std::printf("%d layers, %s, %.2f GB, opened in %.2f s; options %s\n", layers, (*model)->device().c_str(),
+              static_cast<double>((*model)->weight_bytes()) * 1e-9, seconds_since(begin), options.c_str());
+  const std::vector<Step> alone = {{1, 128, 64},  {1, 1024, 64},  {1, 4096, 64}, {128, 0, 9},
+                                   {512, 0, 9},   {1024, 0, 9},   {4096, 0, 5}};
+  Status status = measure(**model, 1, kPositions, alone);
+  const std::vector<Step> together = {{1, 128, 32}};
+  for (const uint32_t batch : {2u, 4u, 8u, 16u, 33u, 64u}) {
+    if (status.ok()) status = measure(**model, batch, 256, together);
   }
-  return {};
+  return status;
 }
 
 }  // namespace
 }  // namespace assay
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: cuda_model_bench FOLDER [LAYERS]\n");
-    return 2;
-  }
-  const std::string folder = std::string(argv[1]) + "/cuda_model_bench";
-  const assay::Status status = assay::run(folder, argc > 2 ? std::atoi(argv[2]) : 4);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
+  const std::string options = argc > 2 ? argv[2] : R"({"weights":"random"})";
+  const assay::Status status = assay::run(argc > 1 ? std::atoi(argv[1]) : 27, options);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
   return status.ok() ? 0 : 1;
 }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "backends/cuda/feed_forward.h"
 #include "backends/cuda/kernels/elementwise.h"
+#include "backends/cuda/model_options.h"
 #include "backends/cuda/outputs.h"
 #include "backends/cuda/rotary_table.h"
 #include "backends/cuda/runtime/device.h"
@@ -20,7 +20,11 @@ namespace {
 using backend::Cache;
 using model::ModelConfig;
 
-constexpr int64_t kSlice = 1024;
+// How the weights came, for the device's description.
+std::string origin_of(const ModelOptions& options) {
+  if (options.random.has_value()) return ", random weights of seed " + std::to_string(*options.random);
+  return ", loaded by " + std::to_string(options.threads) + (options.threads == 1 ? " thread" : " threads");
+}
 
 struct CudaCache : Cache {
   DeviceBuffer<std::byte> keys;
@@ -29,20 +33,13 @@ struct CudaCache : Cache {
 
 class CudaModel : public backend::Model {
  public:
-  struct Options {
-    int threads = 1;   // of the host, that load the weights
-    size_t slice = 1;  // tokens of one pass through the layers
-  };
-
   CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes,
-            const Options& options)
+            const ModelOptions& options)
       : config_(config),
         device_(std::move(device)),
         weights_(std::move(weights)),
         notes_(std::move(notes)),
-        name_("cuda " + device_.name + ", loaded by " + std::to_string(options.threads) +
-              (options.threads == 1 ? " thread" : " threads")),
-        moe_layers_(static_cast<size_t>(std::count(config.moe_layers.begin(), config.moe_layers.end(), true))),
+        name_("cuda " + device_.name + origin_of(options)),
         bf16_(config.arithmetic == model::Arithmetic::kBf16),
         rotary_(config_),
         outputs_(config_, weights_),
@@ -78,11 +75,12 @@ class CudaModel : public backend::Model {
       for (size_t r = 0; r < runs.size(); ++r) {
         float* margins = routing_margins != nullptr ? routing_margins[r] : nullptr;
         for (uint32_t i = 0; i < runs[r].count; ++i) {
-          w_.tokens.push_back({&runs[r], i, margins != nullptr ? margins + i * moe_layers_ : nullptr});
+          w_.tokens.push_back({&runs[r], i, margins != nullptr ? margins + i * w_.moe_layers : nullptr});
           if (w_.tokens.size() == w_.slice) slice(static_cast<CudaCache&>(cache));
         }
       }
       if (!w_.tokens.empty()) slice(static_cast<CudaCache&>(cache));
+      stream_.wait();
       return {};
     });
   }
@@ -116,8 +114,6 @@ class CudaModel : public backend::Model {
       moe_layer += layer.router.weight.data != nullptr ? 1 : 0;
     }
     outputs_.write(operators_, w_, stream_);
-    write_routing();
-    stream_.wait();
     w_.tokens.clear();
   }
 
@@ -236,32 +232,11 @@ class CudaModel : public backend::Model {
     }
   }
 
-  void write_routing() {
-    bool wanted = false;
-    for (const Token& token : w_.tokens) {
-      wanted = wanted || token.margins != nullptr || token.run->output.routing != nullptr;
-    }
-    if (!wanted || moe_layers_ == 0) return;
-    const auto topk = static_cast<size_t>(config_.moe.topk);
-    const std::vector<uint16_t> experts = download(w_.experts);
-    const std::vector<float> margins = download(w_.margins);
-    for (size_t t = 0; t < w_.tokens.size(); ++t) {
-      const Token& token = w_.tokens[t];
-      for (size_t m = 0; m < moe_layers_; ++m) {
-        if (token.margins != nullptr) token.margins[m] = margins[m * w_.slice + t];
-        if (token.run->output.routing == nullptr) continue;
-        std::copy_n(&experts[(m * w_.slice + t) * topk], topk,
-                    token.run->output.routing + (token.index * moe_layers_ + m) * topk);
-      }
-    }
-  }
-
   ModelConfig config_;
   Device device_;
   Weights weights_;
   std::vector<std::string> notes_;
   std::string name_;
-  size_t moe_layers_;
   bool bf16_;
   Operators operators_;
   Stream stream_;
@@ -271,13 +246,21 @@ class CudaModel : public backend::Model {
 };
 
 Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const ModelConfig& config,
-                                                const std::string& checkpoint, const CudaModel::Options& options) {
+                                                const std::string& checkpoint, const ModelOptions& options) {
   use_device(device);
+  std::vector<std::string> notes;
+  if (options.random.has_value()) {
+    Result<Weights> weights = random_weights(config, *options.random);
+    if (!weights) return weights.status();
+    notes.push_back("weights are random (backend option 'weights'), checkpoint '" + checkpoint + "' is not read");
+    return std::unique_ptr<backend::Model>(
+        std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes), options));
+  }
   Result<std::unique_ptr<model::Checkpoint>> opened = model::Checkpoint::open(checkpoint);
   if (!opened) return opened.status();
   Result<Weights> weights = load_weights(**opened, config, device, options.threads);
   if (!weights) return weights.status();
-  auto notes = backend::unused_note((*opened)->contents().path, weights->unused);
+  notes = backend::unused_note((*opened)->contents().path, weights->unused);
   return std::unique_ptr<backend::Model>(
       std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes), options));
 }
@@ -286,28 +269,12 @@ Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const Mode
 
 Result<std::unique_ptr<backend::Model>> open_cuda(const ModelConfig& config, std::string_view checkpoint,
                                                   std::string_view options) {
-  constexpr std::string_view kKnown[] = {"threads", "slice"};
-  constexpr int64_t kMostSlice = 4096;
-  constexpr int64_t kMostThreads = 16;
-  Result<backend::Options> parsed = backend::Options::parse(options, kKnown);
+  const Result<ModelOptions> parsed = parse_model_options(options);
   if (!parsed) return parsed.status();
-  Result<int64_t> threads = parsed->number("threads", 0);
-  if (!threads) return threads.status();
-  if (*threads < 0 || *threads > kMostThreads) {
-    return invalid("backend option 'threads': " + std::to_string(*threads) + ", expected 1 .. 16, or 0 for one a core");
-  }
-  if (*threads == 0) threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
-  Result<int64_t> slice = parsed->number("slice", kSlice);
-  if (!slice) return slice.status();
-  if (*slice < 1 || *slice > kMostSlice) {
-    return invalid("backend option 'slice': " + std::to_string(*slice) + ", expected 1 .. 4096 tokens");
-  }
+  if (parsed->fast_prefill) return unsupported("backend option 'prefill': fast is not in this build; use exact");
   Result<Device> device = find_device();
   if (!device) return device.status();
-  return on_device([&] {
-    return open_on(*device, config, std::string(checkpoint),
-                   {.threads = static_cast<int>(*threads), .slice = static_cast<size_t>(*slice)});
-  });
+  return on_device([&] { return open_on(*device, config, std::string(checkpoint), *parsed); });
 }
 
 }  // namespace assay::cuda

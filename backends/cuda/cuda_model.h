@@ -9,9 +9,8 @@
 
 namespace assay::cuda {
 
-// Options, all integers, none of which changes a bit of a result: "threads" (of the host, that load the weights; 0: one
-// a core, at most 16), "slice" (tokens of one pass through the layers, 1 .. 4096, 1024 by default). kInfra when no
-// device can be used (find_device), kExhausted when the weights do not fit.
+// `options`: parse_model_options() (model_options.h); with random weights no checkpoint is looked at. kInfra when no
+// device can be used (find_device), kExhausted when weights or workspace do not fit.
 Result<std::unique_ptr<backend::Model>> open_cuda(const model::ModelConfig& config, std::string_view checkpoint,
                                                   std::string_view options);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/cuda/random_weights.h"
 #include "backends/cuda/weight_upload.h"
+#include "backends/model/checkpoint/model_writer.h"
 
 namespace assay::cuda {
 namespace {
@@ -14,6 +16,7 @@ using model::NormRef;
 using model::WeightRef;
 
 constexpr uint64_t kAlignment = 256;
+constexpr float kScale = 0.02f;  // standard deviation of random weights
 
 Dtype dtype_of(Number number) {
   switch (number) {
@@ -26,7 +29,13 @@ Dtype dtype_of(Number number) {
   }
 }
 
-// Walks the model twice: without a base address it only adds up, with one it hands out addresses and notes the jobs.
+struct How {
+  bool gated = false;    // fc1 of a gated MLP
+  float scale = kScale;  // of random numbers
+};
+
+// Walks the model twice: without a base address it only adds up, with one it hands out addresses and notes the jobs,
+// both those that bring a checkpoint's weights and those that make weights up.
 class Layout {
  public:
   explicit Layout(const model::ModelConfig& config)
@@ -36,8 +45,10 @@ class Layout {
     base_ = base;
     bytes_ = 0;
     jobs_.clear();
+    matrices_.clear();
+    vectors_.clear();
     weights.layers.clear();
-    weights.word_embeddings = matrix({&map.word_embeddings});
+    weights.word_embeddings = matrix({&map.word_embeddings}, {.scale = config_.tied_embeddings ? kScale : 1.0f});
     weights.position_embeddings = matrix({&map.position_embeddings});
     for (const model::LayerRefs& refs : map.layers) weights.layers.push_back(layer(refs));
     weights.final_norm = norm(map.final_norm);
@@ -46,6 +57,9 @@ class Layout {
 
   uint64_t bytes() const { return bytes_; }
   const std::vector<UploadJob>& jobs() const { return jobs_; }
+  // Without seeds; each has a stream of its own.
+  const std::vector<RandomMatrices>& matrices() const { return matrices_; }
+  const std::vector<RandomVector>& vectors() const { return vectors_; }
 
  private:
   using Refs = std::vector<const WeightRef*>;  // of one shape, placed one after the other
@@ -68,18 +82,18 @@ class Layout {
                                        : Number::kFloat32;
   }
 
-  // `gated`: fc1 of a gated MLP.
-  Matrix matrix(const Refs& refs, bool gated = false) {
+  Matrix matrix(const Refs& refs, const How& how = {}) {
     Matrix m;
     if (refs.empty() || !refs.front()->present()) return m;
     m.rows = static_cast<int>(refs.front()->rows);
     m.cols = static_cast<int>(refs.front()->cols);
     m.number = number_of(refs);
     m.tiled = bf16_;
-    m.gated = bf16_ && gated && m.rows % 16 == 0;
+    m.gated = bf16_ && how.gated && m.rows % 16 == 0;
     std::byte* to = place(static_cast<uint64_t>(m.bytes()) * refs.size());
     m.data = to;
     if (to == nullptr) return m;
+    matrices_.push_back({m, static_cast<int64_t>(refs.size()), how.scale, 0, next_stream()});
     const int64_t step = rows_a_job(m.cols * static_cast<int64_t>(number_size(m.number)));
     for (const WeightRef* ref : refs) {
       Matrix one = m;
@@ -92,13 +106,20 @@ class Layout {
     return m;
   }
 
-  const float* vector(const Refs& refs, Finish finish) {
+  // `middle` and `scale` of random numbers, before they are finished.
+  const float* vector(const Refs& refs, Finish finish, float middle = 0, float scale = kScale) {
     if (refs.empty() || !refs.front()->present()) return nullptr;
     const auto each = static_cast<uint64_t>(refs.front()->elements()) * sizeof(float);
     std::byte* const first = place(each * refs.size());
     std::byte* to = first;
+    if (to == nullptr) return nullptr;
+    RandomVector random{.to = reinterpret_cast<float*>(first), .middle = middle, .scale = scale};
+    random.count = static_cast<int64_t>(each * refs.size() / sizeof(float));
+    random.rounded = finish == Finish::kRound || finish == Finish::kRoundAndAddOne;
+    random.added = finish == Finish::kAddOne || finish == Finish::kRoundAndAddOne ? 1.0f : 0.0f;
+    random.stream = next_stream();
+    vectors_.push_back(random);
     for (const WeightRef* ref : refs) {
-      if (to == nullptr) break;
       jobs_.push_back({ref, 0, ref->rows, Dtype::kFloat32, to, {}, finish});
       to += each;
     }
@@ -108,7 +129,7 @@ class Layout {
   Finish rounding() const { return bf16_ ? Finish::kRound : Finish::kNone; }
 
   Linear linear(const LinearRef& ref, bool gated = false) {
-    return {matrix({&ref.weight}, gated), vector({&ref.bias}, rounding())};
+    return {matrix({&ref.weight}, {.gated = gated}), vector({&ref.bias}, rounding())};
   }
 
   Linear experts(const std::vector<LinearRef>& refs, bool gated = false) {
@@ -118,14 +139,14 @@ class Layout {
       weights.push_back(&ref.weight);
       biases.push_back(&ref.bias);
     }
-    return {matrix(weights, gated), vector(biases, rounding())};
+    return {matrix(weights, {.gated = gated}), vector(biases, rounding())};
   }
 
   NormWeights norm(const NormRef& ref) {
     const bool one = config_.norm_gamma_plus_one;
     const Finish gamma =
         bf16_ ? (one ? Finish::kRoundAndAddOne : Finish::kRound) : (one ? Finish::kAddOne : Finish::kNone);
-    return {vector({&ref.gamma}, gamma), vector({&ref.beta}, rounding())};
+    return {vector({&ref.gamma}, gamma, one ? 0.0f : 1.0f), vector({&ref.beta}, rounding())};
   }
 
   Layer layer(const model::LayerRefs& refs) {
@@ -140,7 +161,7 @@ class Layout {
     layer.fc1 = linear(refs.fc1, gated);
     layer.fc2 = linear(refs.fc2);
     layer.router = linear(refs.router);
-    layer.expert_bias = vector({&refs.expert_bias}, Finish::kNone);
+    layer.expert_bias = vector({&refs.expert_bias}, Finish::kNone, 0, 0);
     layer.expert_fc1 = experts(refs.expert_fc1, gated);
     layer.expert_fc2 = experts(refs.expert_fc2);
     layer.shared_fc1 = linear(refs.shared_fc1, gated);
@@ -154,7 +175,24 @@ class Layout {
   std::byte* base_ = nullptr;
   uint64_t bytes_ = 0;
   std::vector<UploadJob> jobs_;
+  std::vector<RandomMatrices> matrices_;
+  std::vector<RandomVector> vectors_;
+
+  uint64_t next_stream() const { return matrices_.size() + vectors_.size(); }
 };
+
+// Takes the region of `weights` and places everything in it. Padding of tiles is zero.
+Status place(Layout& layout, const model::WeightMap& map, const std::string& what, Weights& weights) {
+  layout.walk(map, weights, nullptr);
+  Result<DeviceBuffer<std::byte>> region = take_memory(layout.bytes(), what);
+  if (!region) return region.status();
+  weights.region = std::move(*region);
+  weights.unused = map.unused;
+  check(cudaMemset(weights.region.data(), 0, layout.bytes()), "cudaMemset");
+  check(cudaDeviceSynchronize(), "cudaMemset");
+  layout.walk(map, weights, weights.region.data());
+  return {};
+}
 
 }  // namespace
 
@@ -164,15 +202,40 @@ Result<Weights> load_weights(const model::Checkpoint& checkpoint, const model::M
   if (!map) return map.status();
   Weights weights;
   Layout layout(config);
-  layout.walk(*map, weights, nullptr);
-  Result<DeviceBuffer<std::byte>> region = take_memory(layout.bytes(), "weights of " + checkpoint.contents().path);
-  if (!region) return region.status();
-  weights.region = std::move(*region);
-  weights.unused = map->unused;
-  check(cudaMemset(weights.region.data(), 0, layout.bytes()), "cudaMemset");  // padding of tiles
-  check(cudaDeviceSynchronize(), "cudaMemset");
-  layout.walk(*map, weights, weights.region.data());
+  if (Status status = place(layout, *map, "weights of " + checkpoint.contents().path, weights); !status.ok()) {
+    return status;
+  }
   if (Status status = upload_all(checkpoint, layout.jobs(), device, threads); !status.ok()) return status;
+  return weights;
+}
+
+Result<Weights> random_weights(const model::ModelConfig& config, uint64_t seed) {
+  model::CheckpointSpec spec;
+  spec.model = config;
+  const auto tensors = model::plan_model(spec);
+  if (!tensors) return tensors.status();
+  model::CheckpointContents contents;
+  for (const model::TensorToWrite& tensor : *tensors) {
+    model::TensorInfo& info = contents.tensors.emplace_back();
+    info.key = tensor.key;
+    info.shape = tensor.shape;
+    info.dtype = config.arithmetic == model::Arithmetic::kBf16 ? Dtype::kBfloat16 : Dtype::kFloat32;
+  }
+  std::ranges::sort(contents.tensors, {}, &model::TensorInfo::key);
+  const Result<model::WeightMap> map = model::map_weights(contents, config);
+  if (!map) return map.status();
+  Weights weights;
+  Layout layout(config);
+  if (Status status = place(layout, *map, "random weights", weights); !status.ok()) return status;
+  for (RandomMatrices job : layout.matrices()) {
+    job.seed = seed;
+    fill_random(job, nullptr);
+  }
+  for (RandomVector job : layout.vectors()) {
+    job.seed = seed;
+    fill_random(job, nullptr);
+  }
+  check(cudaDeviceSynchronize(), "random weights");
   return weights;
 }
 

@@ -51,4 +51,9 @@ struct Weights {
 Result<Weights> load_weights(const model::Checkpoint& checkpoint, const model::ModelConfig& config,
                              const Device& device, int threads);
 
+// The same layout with numbers that the device makes up (random_weights.h): matrices and biases of standard deviation
+// 0.02, gammas around 1, word embeddings of standard deviation 1 where they are not tied, no expert bias; so logits are
+// finite and experts chosen about evenly. kInvalid for a model that no checkpoint can hold. Throws CudaError.
+Result<Weights> random_weights(const model::ModelConfig& config, uint64_t seed);
+
 }  // namespace assay::cuda

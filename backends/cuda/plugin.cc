@@ -2,6 +2,7 @@
 
 #include "assay/sdk.hpp"
 #include "backends/cuda/cuda_model.h"
+#include "backends/cuda/model_options.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/reference/border/table.h"
 
@@ -28,9 +29,7 @@ constexpr assay_plugin kPlugin = assay::backend::plugin_of(
     {.name = "cuda",
      .description =
          "All models on an NVIDIA GPU of compute capability 9.0 or later; fp32 equal to the reference bit for bit",
-     .options_schema = R"({"type":"object","properties":{"threads":{"type":"integer","minimum":0,"maximum":16},)"
-                       R"("slice":{"type":"integer","minimum":1,"maximum":4096}},)"
-                       R"("additionalProperties":false})"},
+     .options_schema = assay::cuda::kModelOptionsSchema},
     kTable);
 
 }  // namespace

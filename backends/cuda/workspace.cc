@@ -6,6 +6,23 @@
 
 namespace assay::cuda {
 
+void PassInts::upload(const Stream& stream) {
+  const size_t count = host_.size();
+  if (device_.size() < count) {
+    stream.wait();
+    device_.reserve(count * 2);
+  }
+  Slot& slot = slots_[next_++ % slots_.size()];
+  if (slot.used) slot.copied.wait();
+  slot.values.reserve(device_.size());
+  std::copy(host_.begin(), host_.end(), slot.values.data());
+  check(cudaMemcpyAsync(device_.data(), slot.values.data(), count * sizeof(int32_t), cudaMemcpyHostToDevice,
+                        stream.get()),
+        "cudaMemcpyAsync");
+  slot.copied.record(stream);
+  slot.used = true;
+}
+
 Workspace::Workspace(const model::ModelConfig& config, size_t most_tokens) : slice(most_tokens) {
   const bool bf16 = config.arithmetic == model::Arithmetic::kBf16;
   const size_t rows = slice;
@@ -27,7 +44,7 @@ Workspace::Workspace(const model::ModelConfig& config, size_t most_tokens) : sli
   fc1 = DeviceBuffer<float>(slots * parts * static_cast<size_t>(widest));
   inner = InputRows(slots, widest, bf16);
   if (!mixture) return;
-  const auto moe_layers = static_cast<size_t>(std::count(config.moe_layers.begin(), config.moe_layers.end(), true));
+  moe_layers = static_cast<size_t>(std::count(config.moe_layers.begin(), config.moe_layers.end(), true));
   router_logits = DeviceBuffer<float>(rows * static_cast<size_t>(moe.experts));
   experts = DeviceBuffer<uint16_t>(moe_layers * slots);
   margins = DeviceBuffer<float>(moe_layers * rows);

@@ -1,6 +1,7 @@
 // Device memory of one pass over a slice of tokens, and what the pass is told about them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -34,25 +35,27 @@ class InputRows {
   bool bf16_ = false;
 };
 
-// The integers that a pass reads: gathered on the host, copied in one go.
+// The integers that a pass reads: gathered on the host, copied in one go, without waiting.
 class PassInts {
  public:
   void clear() { host_.clear(); }
   // Where the next values will be.
   size_t size() const { return host_.size(); }
   void push(int32_t value) { host_.push_back(value); }
-  // Copies everything; waits, so that the host's values may change again.
-  void upload(const Stream& stream) {
-    if (device_.size() < host_.size()) device_.reserve(host_.size() * 2);
-    check(cudaMemcpyAsync(device_.data(), host_.data(), host_.size() * sizeof(int32_t), cudaMemcpyHostToDevice,
-                          stream.get()),
-          "cudaMemcpyAsync");
-    stream.wait();
-  }
+  // Copies everything once the stream comes to it; the values may change at once. What was uploaded before is
+  // overwritten then, so that work of the same stream which was given earlier still sees its own.
+  void upload(const Stream& stream);
   const int32_t* at(size_t place) const { return device_.data() + place; }
 
  private:
+  struct Slot {
+    PinnedBuffer<int32_t> values;
+    Event copied;
+    bool used = false;
+  };
   std::vector<int32_t> host_;
+  std::array<Slot, 4> slots_;
+  size_t next_ = 0;
   DeviceBuffer<int32_t> device_;
 };
 
@@ -61,6 +64,7 @@ struct Workspace {
   Workspace(const model::ModelConfig& config, size_t slice);
 
   size_t slice;
+  size_t moe_layers = 0;
 
   std::vector<Token> tokens;  // of this slice
   PassInts ints;

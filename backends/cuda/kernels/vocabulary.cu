@@ -18,12 +18,13 @@ struct Best {
 __device__ Best better_of(Best a, Best b) { return b.value > a.value || (b.value == a.value && b.id < a.id) ? b : a; }
 
 // The largest that is no NaN, unless the first is one; the lowest id among equals. Every thread gets it.
-__device__ Best best_of(const float* logits, int count) {
+template <class Logit>
+__device__ Best best_of(const Logit* logits, int count) {
   __shared__ Best found[kWarps];
   const int thread = static_cast<int>(threadIdx.x);
-  Best best{logits[0], 0};
+  Best best{widen(logits[0]), 0};
   if (best.value == best.value) {
-    for (int i = thread; i < count; i += kThreads) best = better_of(best, {logits[i], i});
+    for (int i = thread; i < count; i += kThreads) best = better_of(best, {widen(logits[i]), i});
   }
   for (int width = 16; width > 0; width /= 2) {
     best =
@@ -35,65 +36,109 @@ __device__ Best best_of(const float* logits, int count) {
   return best;
 }
 
+// The sum over the block; every thread gets it.
+__device__ int sum_of(int count) {
+  __shared__ int sums[kWarps];
+  const int thread = static_cast<int>(threadIdx.x);
+  count = __reduce_add_sync(kWholeWarp, count);
+  if (thread % 32 == 0) sums[thread / 32] = count;
+  __syncthreads();
+  int total = 0;
+  for (int w = 0; w < kWarps; ++w) total += sums[w];
+  return total;
+}
+
+// What is known of one segment of a row.
+struct Segment {
+  float top;
+  float total;    // of exp(logit - top)
+  int32_t argmax;
+  int32_t above;  // logits that come before the target
+};
+static_assert(sizeof(Segment) == 4 * sizeof(float));
+
 // One block a segment of a row: 16 blocks of 256 ids times 16 lanes, one thread each.
+template <class Logit>
 __global__ void __launch_bounds__(kThreads) segment_kernel(ScanArgs a) {
   __shared__ float lanes[kThreads];
   const int begin = static_cast<int>(blockIdx.x) * kSegment;
   const int count = min(kSegment, a.vocab - begin);
-  const float* logits = a.logits + int64_t{blockIdx.y} * a.vocab + begin;
+  const Logit* row = static_cast<const Logit*>(a.logits) + int64_t{blockIdx.y} * a.vocab;
+  const Logit* logits = row + begin;
   const Best best = best_of(logits, count);
   const int thread = static_cast<int>(threadIdx.x);
   const int first = thread / kLanes * kBlock + thread % kLanes;
   float acc = 0;
   for (int i = first; i < first + kBlock && i < count; i += kLanes) {
-    acc = __fmaf_rn(1.0f, exponential(logits[i] - best.value), acc);
+    acc = __fmaf_rn(1.0f, exponential(widen(logits[i]) - best.value), acc);
   }
   lanes[thread] = acc;
-  __syncthreads();
+  const int target = a.targets[blockIdx.y];
+  int above = 0;
+  if (target >= 0) {
+    const float value = widen(row[target]);
+    for (int i = thread; i < count; i += kThreads) {
+      const float logit = widen(logits[i]);
+      above += begin + i < target ? logit >= value : begin + i > target && logit > value;
+    }
+  }
+  above = sum_of(above);  // and all lanes are written
   if (thread >= 32) return;
   float total = 0;
   for (int block = 0; block < kSegment / kBlock; ++block) total = total + lanes[block * kLanes + thread % kLanes];
   total = tree_sum(total);
   if (thread != 0) return;
-  float* out = a.segments + (int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * 3;
-  out[0] = best.value;
-  out[1] = total;
-  out[2] = __int_as_float(begin + best.id);
+  Segment* out = reinterpret_cast<Segment*>(a.segments) + int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
+  *out = {best.value, total, begin + best.id, above};
 }
 
-// One block a row: the segments put together, the target's logit and rank.
+// One block a row: the segments put together.
+template <class Logit>
 __global__ void __launch_bounds__(kThreads) row_kernel(ScanArgs a, int segments) {
-  __shared__ int counts[kThreads];
+  __shared__ float weights[kThreads];  // exp(top of the segment - top of the row), a round of segments
+  __shared__ float totals[kThreads];
+  __shared__ Best tops[kThreads];
   const int row = static_cast<int>(blockIdx.x);
   const int thread = static_cast<int>(threadIdx.x);
-  const float* logits = a.logits + int64_t{row} * a.vocab;
-  const int target = a.targets[row];
-  int rank = 0;
-  if (target >= 0) {
-    const float value = logits[target];
-    for (int i = thread; i < a.vocab; i += kThreads) {
-      rank += i < target ? logits[i] >= value : i > target && logits[i] > value;
-    }
-  }
-  counts[thread] = rank;
-  __syncthreads();
-  if (thread != 0) return;
+  const Segment* found = reinterpret_cast<const Segment*>(a.segments) + int64_t{row} * segments;
   RowFacts facts{};
-  for (int i = 0; i < kThreads; ++i) facts.rank += counts[i];
-  if (target >= 0) facts.target = logits[target];
-  const float* found = a.segments + int64_t{row} * segments * 3;
-  facts.top = found[0];
-  facts.argmax = __float_as_int(found[2]);
-  for (int s = 1; s < segments; ++s) {
-    if (found[s * 3] > facts.top) {
-      facts.top = found[s * 3];
-      facts.argmax = __float_as_int(found[s * 3 + 2]);
+  Best best{found[0].top, found[0].argmax};
+  int above = 0;
+  for (int s = thread; s < segments; s += kThreads) {
+    // As a scan that goes up and takes what is larger: the first segment among equals, whose ids are the lowest.
+    if (found[s].top > best.value) best = {found[s].top, found[s].argmax};
+    above += found[s].above;
+  }
+  tops[thread] = best;
+  above = sum_of(above);  // and all tops are written
+  for (int i = 0; i < min(kThreads, segments); ++i) best = better_of(best, tops[i]);
+  for (int round = 0; round < segments; round += kThreads) {
+    const int s = round + thread;
+    if (s < segments) {
+      weights[thread] = exponential(found[s].top - best.value);
+      totals[thread] = found[s].total;
     }
+    __syncthreads();
+    for (int i = 0; thread == 0 && i < min(kThreads, segments - round); ++i) {
+      facts.total = __fmaf_rn(totals[i], weights[i], facts.total);
+    }
+    __syncthreads();
   }
-  for (int s = 0; s < segments; ++s) {
-    facts.total = __fmaf_rn(found[s * 3 + 1], exponential(found[s * 3] - facts.top), facts.total);
-  }
+  if (thread != 0) return;
+  const int target = a.targets[row];
+  if (target >= 0) facts.target = widen(static_cast<const Logit*>(a.logits)[int64_t{row} * a.vocab + target]);
+  facts.rank = above;
+  facts.top = best.value;
+  facts.argmax = best.id;
   a.facts[row] = facts;
+}
+
+template <class Logit>
+void scan(const ScanArgs& args, unsigned segments, cudaStream_t stream) {
+  segment_kernel<Logit><<<dim3(segments, static_cast<unsigned>(args.rows)), kThreads, 0, stream>>>(args);
+  check_launch("scan_rows");
+  row_kernel<Logit><<<static_cast<unsigned>(args.rows), kThreads, 0, stream>>>(args, static_cast<int>(segments));
+  check_launch("scan_rows");
 }
 
 int segments_of(int vocab) { return (vocab + kSegment - 1) / kSegment; }
@@ -101,16 +146,13 @@ int segments_of(int vocab) { return (vocab + kSegment - 1) / kSegment; }
 }  // namespace
 
 size_t segment_floats(int rows, int vocab) {
-  return static_cast<size_t>(rows) * static_cast<size_t>(segments_of(vocab)) * 3;
+  return static_cast<size_t>(rows) * static_cast<size_t>(segments_of(vocab)) * 4;
 }
 
 void scan_rows(const ScanArgs& args, cudaStream_t stream) {
   if (args.rows == 0) return;
   const auto segments = static_cast<unsigned>(segments_of(args.vocab));
-  segment_kernel<<<dim3(segments, static_cast<unsigned>(args.rows)), kThreads, 0, stream>>>(args);
-  check_launch("scan_rows");
-  row_kernel<<<static_cast<unsigned>(args.rows), kThreads, 0, stream>>>(args, static_cast<int>(segments));
-  check_launch("scan_rows");
+  args.bf16 ? scan<Bfloat16>(args, segments, stream) : scan<float>(args, segments, stream);
 }
 
 }  // namespace assay::cuda

@@ -15,7 +15,8 @@ struct RowFacts {
 };
 
 struct ScanArgs {
-  const float* logits = nullptr;     // (rows, vocab)
+  const void* logits = nullptr;      // (rows, vocab) fp32 or bf16
+  bool bf16 = false;
   const int32_t* targets = nullptr;  // (rows), -1: none
   RowFacts* facts = nullptr;         // (rows)
   float* segments = nullptr;         // scratch: segment_floats() of them
@@ -24,7 +25,7 @@ struct ScanArgs {
 };
 void scan_rows(const ScanArgs& args, cudaStream_t stream);
 
-// Floats of scratch: (rows, segments, 3).
+// Floats of scratch: (rows, segments, 4).
 size_t segment_floats(int rows, int vocab);
 
 }  // namespace assay::cuda
