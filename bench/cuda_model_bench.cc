@@ -37,7 +37,6 @@ model::ModelConfig shapes(int layers) {
   config.tied_embeddings = false;
   config.arithmetic = model::Arithmetic::kBf16;
   config.moe_layers.assign(static_cast<size_t>(layers), true);
-  config.moe_layers[0] = false;
   config.moe.experts = 64;
   config.moe.topk = 6;
   config.moe.ffn_hidden_size = 1408;
@@ -136,8 +135,8 @@ Status run(int layers, const std::string& options) {
   if (!model) return model.status();
   std::printf("%d layers, %s, %.2f GB, opened in %.2f s; options %s\n", layers, (*model)->device().c_str(),
               static_cast<double>((*model)->weight_bytes()) * 1e-9, seconds_since(begin), options.c_str());
-  const std::vector<Step> alone = {{1, 128, 64},  {1, 1024, 64},  {1, 4096, 64}, {128, 0, 9},
-                                   {512, 0, 9},   {1024, 0, 9},   {4096, 0, 5}};
+  const std::vector<Step> alone = {{1, 128, 64}, {1, 1024, 64}, {1, 4096, 64}, {128, 0, 9},
+                                   {512, 0, 9},  {1024, 0, 9},  {4096, 0, 5}};
   Status status = measure(**model, 1, kPositions, alone);
   const std::vector<Step> together = {{1, 128, 32}};
   for (const uint32_t batch : {2u, 4u, 8u, 16u, 33u, 64u}) {

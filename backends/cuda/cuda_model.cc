@@ -10,15 +10,20 @@
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/model_options.h"
 #include "backends/cuda/outputs.h"
+#include "backends/cuda/read_bandwidth.h"
 #include "backends/cuda/rotary_table.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/workspace.h"
+#include "backends/reference/border/measurable.h"
 
 namespace assay::cuda {
 namespace {
 
 using backend::Cache;
 using model::ModelConfig;
+
+constexpr size_t kLeastRead = size_t{1} << 30;  // bytes, to measure the read bandwidth
+constexpr size_t kMostRead = size_t{16} << 30;
 
 // How the weights came, for the device's description.
 std::string origin_of(const ModelOptions& options) {
@@ -31,7 +36,7 @@ struct CudaCache : Cache {
   DeviceBuffer<std::byte> values;
 };
 
-class CudaModel : public backend::Model {
+class CudaModel : public backend::Model, public backend::Measurable {
  public:
   CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes,
             const ModelOptions& options)
@@ -85,6 +90,33 @@ class CudaModel : public backend::Model {
     });
   }
 
+  Result<backend::DeviceFacts> device_facts() override {
+    return on_device([&]() -> Result<backend::DeviceFacts> {
+      use_device(device_);
+      size_t free = 0;
+      size_t total = 0;
+      check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+      backend::DeviceFacts facts{.memory_used = total - free, .memory_total = total};
+      DeviceBuffer<std::byte> own;  // where the weights would fit a cache
+      if (weights_.region.size() < kLeastRead) own = DeviceBuffer<std::byte>(kLeastRead);
+      const DeviceBuffer<std::byte>& read = own.size() > 0 ? own : weights_.region;
+      facts.read_bandwidth = measure_read_bandwidth(read.data(), std::min(read.size(), kMostRead), stream_);
+      return facts;
+    });
+  }
+
+  Result<std::vector<backend::KernelTime>> profile(Cache& cache, std::span<const assay_run> runs) override {
+    return on_device([&]() -> Result<std::vector<backend::KernelTime>> {
+      use_device(device_);
+      KernelClock clock(stream_);
+      w_.clock = &clock;
+      const Status status = forward(cache, runs, nullptr);
+      w_.clock = nullptr;
+      if (!status.ok()) return status;
+      return clock.read();
+    });
+  }
+
  private:
   // Passes w_.tokens through all layers, writes their outputs and clears them. Earlier tokens of the same sequences
   // are in the cache, or earlier in this slice.
@@ -97,6 +129,7 @@ class CudaModel : public backend::Model {
                          config_.kv_channels,
                          static_cast<int>(cache.block_size),
                          static_cast<int>(cache.block_count)};
+    w_.mark("embed", 6.0 * w_.places.count * config_.hidden_size);
     embed({.words = weights_.word_embeddings,
            .positions = weights_.position_embeddings,
            .ids = w_.ids,
@@ -110,9 +143,11 @@ class CudaModel : public backend::Model {
       norm(layer.attention_norm);
       attention(layer, static_cast<int>(l), view);
       norm(layer.mlp_norm);
+      w_.mark(layer.router.weight.data != nullptr ? "mixture of experts" : "dense MLP", mlp_bytes(layer));
       feed_forward(config_, layer, moe_layer, operators_, w_, stream_.get());
       moe_layer += layer.router.weight.data != nullptr ? 1 : 0;
     }
+    w_.mark("output layer", static_cast<double>(weights_.output.bytes()));
     outputs_.write(operators_, w_, stream_);
     w_.tokens.clear();
   }
@@ -170,22 +205,43 @@ class CudaModel : public backend::Model {
     args.width = config_.hidden_size;
     args.epsilon = static_cast<float>(config_.norm_epsilon);
     args.centred = config_.norm == model::Norm::kLayerNorm;
+    w_.mark("norm", (bf16_ ? 6.0 : 8.0) * args.tokens * args.width);
     normalise(args, stream_.get());
   }
 
-  void linear(const Linear& layer, const Inputs& x, float* y) {
+  void linear(const char* name, const Linear& layer, const Inputs& x, float* y) {
     LinearArgs args{.weight = layer.weight, .x = x, .y = y};
     args.y_stride = layer.weight.rows;
     args.tokens = w_.places.count;
     args.bias = layer.bias;
+    const Matrix& m = layer.weight;
+    w_.mark(name, linear_bytes(m, args.tokens), 2.0 * m.rows * m.cols * args.tokens);
     operators_.linear(args, stream_.get());
+  }
+
+  // Weights once, inputs once, results once.
+  double linear_bytes(const Matrix& m, int tokens) const {
+    return static_cast<double>(m.bytes()) + (bf16_ ? 2.0 : 4.0) * m.cols * tokens + 4.0 * m.rows * tokens;
+  }
+
+  // Weights of a layer's feed-forward part that the slice's tokens need; of a mixture, the experts that they choose if
+  // they choose evenly and independently (exact for one token and for very many).
+  double mlp_bytes(const Layer& layer) const {
+    const auto both = [](const Linear& a, const Linear& b) {
+      return static_cast<double>(a.weight.bytes() + b.weight.bytes());
+    };
+    if (layer.router.weight.data == nullptr) return both(layer.fc1, layer.fc2);
+    const double missed = std::pow(1.0 - static_cast<double>(config_.moe.topk) / config_.moe.experts, w_.places.count);
+    const double chosen = config_.moe.experts * (1.0 - missed);
+    return static_cast<double>(layer.router.weight.bytes()) + both(layer.shared_fc1, layer.shared_fc2) +
+           chosen * both(layer.expert_fc1, layer.expert_fc2);
   }
 
   // Reads w_.normed, adds to w_.x.
   void attention(const Layer& layer, int index, const CacheView& view) {
     const int heads = config_.num_attention_heads;
     const int per_group = heads / config_.num_query_groups;
-    linear(layer.qkv, w_.normed.of(config_.hidden_size), w_.qkv.data());
+    linear("query-key-value layer", layer.qkv, w_.normed.of(config_.hidden_size), w_.qkv.data());
     HeadsArgs prepare{.qkv = w_.qkv.data(), .queries = w_.queries.data(), .cache = view, .tokens = w_.places};
     prepare.layer = index;
     prepare.per_group = per_group;
@@ -196,15 +252,35 @@ class CudaModel : public backend::Model {
     prepare.rotary = rotary_.data();
     prepare.half = static_cast<int>(rotary_.half());
     prepare.interleaved = config_.rotary_interleaved;
+    w_.mark("heads", 8.0 * w_.places.count * layer.qkv.weight.rows);
     prepare_heads(prepare, stream_.get());
     AttendArgs attend{.queries = w_.queries.data(), .cache = view};
     attend.layer = index;
     attend.per_group = per_group;
     attend.scale = 1.0f / std::sqrt(static_cast<float>(config_.kv_channels));
     attend.y = w_.attended.of(heads * config_.kv_channels);
+    w_.mark("attention", attention_bytes(), attention_flops());
     attend_bundles(attend);
-    linear(layer.proj, attend.y, w_.projected.data());
+    linear("projection", layer.proj, attend.y, w_.projected.data());
+    w_.mark("add", 12.0 * w_.places.count * config_.hidden_size);
     add(w_.projected.data(), w_.x.data(), int64_t{w_.places.count} * config_.hidden_size, stream_.get());
+  }
+
+  // Keys and values of every run's past, once.
+  double attention_bytes() const {
+    double positions = 0;
+    for (size_t t = 0; t < w_.tokens.size(); ++t) {
+      const Token& token = w_.tokens[t];
+      const bool last = t + 1 == w_.tokens.size() || w_.tokens[t + 1].run != token.run;
+      if (last) positions += token.run->start + token.index + 1;
+    }
+    return positions * 2 * config_.num_query_groups * config_.kv_channels * (bf16_ ? 2 : 4);
+  }
+
+  double attention_flops() const {
+    double pairs = 0;
+    for (const Token& token : w_.tokens) pairs += token.run->start + token.index + 1;
+    return pairs * 4 * config_.num_attention_heads * config_.kv_channels;
   }
 
   // As many bundles at a time as the scratch for their splits may hold.

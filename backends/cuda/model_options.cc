@@ -64,11 +64,12 @@ Result<ModelOptions> parse_model_options(std::string_view json) {
   const Result<std::optional<uint64_t>> seed = random_seed(*options);
   if (!seed) return seed.status();
   const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
-  return ModelOptions{.threads = static_cast<int>(*threads != 0 ? *threads : std::clamp<int64_t>(cores, 1, kMostThreads)),
-                      .slice = static_cast<size_t>(*slice),
-                      .plain_decode = *plain,
-                      .fast_prefill = *fast,
-                      .random = *seed};
+  return ModelOptions{
+      .threads = static_cast<int>(*threads != 0 ? *threads : std::clamp<int64_t>(cores, 1, kMostThreads)),
+      .slice = static_cast<size_t>(*slice),
+      .plain_decode = *plain,
+      .fast_prefill = *fast,
+      .random = *seed};
 }
 
 }  // namespace assay::cuda

@@ -12,10 +12,10 @@ namespace assay::cuda {
 
 // None but `weights` and prefill=fast changes a bit of a result.
 struct ModelOptions {
-  int threads = 1;                     // of the host, that load the weights: 1 .. 16
-  size_t slice = 1;                    // most tokens of one pass through the layers: 1 .. 4096
-  bool plain_decode = false;           // decode=plain: the kernels of any batch even where faster ones fit
-  bool fast_prefill = false;           // prefill=fast: the vendor's libraries
+  int threads = 1;                      // of the host, that load the weights: 1 .. 16
+  size_t slice = 1;                     // most tokens of one pass through the layers: 1 .. 4096
+  bool plain_decode = false;            // decode=plain: the kernels of any batch even where faster ones fit
+  bool fast_prefill = false;            // prefill=fast: the vendor's libraries
   std::optional<uint64_t> random = {};  // weights=random[:SEED]: no checkpoint is read; the seed
 };
 

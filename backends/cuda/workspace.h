@@ -8,6 +8,7 @@
 
 #include "assay/plugin_abi.h"
 #include "backends/cuda/cuda_weights.h"
+#include "backends/cuda/kernel_clock.h"
 #include "backends/cuda/kernels/attention.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/runtime/stream.h"
@@ -65,6 +66,12 @@ struct Workspace {
 
   size_t slice;
   size_t moe_layers = 0;
+
+  // Says what the next launch is, where a clock runs (kernel_clock.h).
+  void mark(const char* name, double bytes, double flops = 0) const {
+    if (clock != nullptr) clock->mark(name, bytes, flops);
+  }
+  KernelClock* clock = nullptr;
 
   std::vector<Token> tokens;  // of this slice
   PassInts ints;

@@ -42,7 +42,7 @@ size_t table_bytes(Kind kind) {
     case Kind::kEngine:
       return sizeof(assay_engine_table);
     case Kind::kBackend:
-      return sizeof(assay_backend_table);
+      return offsetof(assay_backend_table, device_facts);
     case Kind::kComparator:
       return offsetof(assay_comparator_table, metrics);
     case Kind::kLauncher:

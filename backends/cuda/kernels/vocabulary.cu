@@ -51,7 +51,7 @@ __device__ int sum_of(int count) {
 // What is known of one segment of a row.
 struct Segment {
   float top;
-  float total;    // of exp(logit - top)
+  float total;  // of exp(logit - top)
   int32_t argmax;
   int32_t above;  // logits that come before the target
 };

@@ -15,7 +15,7 @@ struct RowFacts {
 };
 
 struct ScanArgs {
-  const void* logits = nullptr;      // (rows, vocab) fp32 or bf16
+  const void* logits = nullptr;  // (rows, vocab) fp32 or bf16
   bool bf16 = false;
   const int32_t* targets = nullptr;  // (rows), -1: none
   RowFacts* facts = nullptr;         // (rows)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/sdk.hpp"
+#include "backends/reference/border/measurable.h"
 
 namespace assay::backend {
 namespace {
@@ -17,7 +18,15 @@ struct OpenedModel {
   std::unique_ptr<Model> model;
   uint64_t tickets = 0;                         // handed out; all are done
   std::vector<std::optional<int32_t>> sampled;  // by run index: what the previous forward drew
+  std::vector<KernelTime> times;                // of the last profile, and their views
+  std::vector<assay_kernel_time> time_views;
 };
+
+Result<Measurable*> measurable(const OpenedModel& opened) {
+  auto* found = dynamic_cast<Measurable*>(opened.model.get());
+  if (found == nullptr) return unsupported(opened.model->device() + ": this backend measures nothing of its device");
+  return found;
+}
 
 // Copies of the runs with ids filled in where the previous output is to be used.
 Status resolve_previous(const OpenedModel& opened, std::vector<assay_run>& runs, std::vector<int32_t>& ids) {
@@ -35,13 +44,14 @@ Status resolve_previous(const OpenedModel& opened, std::vector<assay_run>& runs,
   return {};
 }
 
-Status run_batch(OpenedModel& opened, Cache& cache, const assay_forward& request) {
+// Checks the batch and gives it, complete, to `run`.
+template <class Run>
+Status run_batch(OpenedModel& opened, Cache& cache, const assay_forward& request, const Run& run) {
   std::vector<assay_run> runs(request.runs, request.runs + request.run_count);
   if (Status status = check_runs(opened.model->config(), cache, runs); !status.ok()) return status;
   std::vector<int32_t> ids;
   if (Status status = resolve_previous(opened, runs, ids); !status.ok()) return status;
-  float* const* margins = ASSAY_KNOWS(&request, routing_margins) ? request.routing_margins : nullptr;
-  if (Status status = opened.model->forward(cache, runs, margins); !status.ok()) return status;
+  if (Status status = run(runs); !status.ok()) return status;
   opened.sampled.assign(runs.size(), std::nullopt);
   for (size_t i = 0; i < runs.size(); ++i) {
     if (runs[i].output.sampled != nullptr) opened.sampled[i] = *runs[i].output.sampled;
@@ -62,7 +72,7 @@ int32_t open_model(OpenFunction open, const assay_host* host, const assay_model_
     for (const std::string& note : (*opened)->notes()) {
       if (host != nullptr) host->log(host->context, ASSAY_LOG_WARN, sdk::view(note));
     }
-    *model = new OpenedModel{std::move(*opened), 0, {}};
+    *model = new OpenedModel{std::move(*opened), 0, {}, {}, {}};
     return {};
   });
 }
@@ -109,7 +119,11 @@ int32_t make_cache(void* model, const assay_cache_spec* spec, void** cache, assa
 int32_t forward(void* model, void* cache, const assay_forward* request, uint64_t* ticket, assay_error* error) {
   return sdk::guarded(error, [&]() -> Status {
     auto& opened = *static_cast<OpenedModel*>(model);
-    Status status = run_batch(opened, *static_cast<Cache*>(cache), *request);
+    auto& pool = *static_cast<Cache*>(cache);
+    float* const* margins = ASSAY_KNOWS(request, routing_margins) ? request->routing_margins : nullptr;
+    Status status = run_batch(opened, pool, *request, [&](const std::vector<assay_run>& runs) {
+      return opened.model->forward(pool, runs, margins);
+    });
     if (status.ok() && ticket != nullptr) *ticket = ++opened.tickets;
     return status;
   });
@@ -122,6 +136,46 @@ int32_t wait(void* model, uint64_t ticket, assay_error* error) {
       return invalid("ticket " + std::to_string(ticket) + " was never handed out; the last one is " +
                      std::to_string(handed_out));
     }
+    return {};
+  });
+}
+
+int32_t device_facts(void* model, assay_device_facts* facts, assay_error* error) {
+  return sdk::guarded(error, [&]() -> Status {
+    const Result<Measurable*> measured = measurable(*static_cast<OpenedModel*>(model));
+    if (!measured) return measured.status();
+    const Result<DeviceFacts> found = (*measured)->device_facts();
+    if (!found) return found.status();
+    auto full = sdk::sized<assay_device_facts>();
+    full.read_bandwidth = found->read_bandwidth;
+    full.memory_used = found->memory_used;
+    full.memory_total = found->memory_total;
+    full.size = std::min(facts->size, full.size);
+    std::memcpy(facts, &full, full.size);
+    return {};
+  });
+}
+
+int32_t profile(void* model, void* cache, const assay_forward* request, const assay_kernel_time** kernels,
+                size_t* count, assay_error* error) {
+  return sdk::guarded(error, [&]() -> Status {
+    auto& opened = *static_cast<OpenedModel*>(model);
+    auto& pool = *static_cast<Cache*>(cache);
+    const Result<Measurable*> measured = measurable(opened);
+    if (!measured) return measured.status();
+    const Status status = run_batch(opened, pool, *request, [&](const std::vector<assay_run>& runs) -> Status {
+      Result<std::vector<KernelTime>> times = (*measured)->profile(pool, runs);
+      if (!times) return times.status();
+      opened.times = *std::move(times);
+      return {};
+    });
+    if (!status.ok()) return status;
+    opened.time_views.clear();
+    for (const KernelTime& time : opened.times) {
+      opened.time_views.push_back({sdk::view(time.name), time.launches, time.bytes, time.flops, time.seconds});
+    }
+    *kernels = opened.time_views.data();
+    *count = opened.time_views.size();
     return {};
   });
 }

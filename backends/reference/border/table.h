@@ -28,11 +28,26 @@ int32_t forward(void* model, void* cache, const assay_forward* forward, uint64_t
 int32_t wait(void* model, uint64_t ticket, assay_error* error);
 void release(void* cache);
 void close(void* model);
+// Of a model that is Measurable (measurable.h); kUnsupported for others.
+int32_t device_facts(void* model, assay_device_facts* facts, assay_error* error);
+int32_t profile(void* model, void* cache, const assay_forward* forward, const assay_kernel_time** kernels,
+                size_t* count, assay_error* error);
 
 // The table of a backend: its own two functions, and those above.
 constexpr assay_backend_table table_of(decltype(assay_backend_table::describe) describe,
                                        decltype(assay_backend_table::open) open) {
-  return {sizeof(assay_backend_table), 0, describe, open, model_info, make_cache, forward, wait, release, close};
+  return {sizeof(assay_backend_table),
+          0,
+          describe,
+          open,
+          model_info,
+          make_cache,
+          forward,
+          wait,
+          release,
+          close,
+          device_facts,
+          profile};
 }
 
 // What tells one backend's descriptor from another's. All strings and the table live as long as the plugin.

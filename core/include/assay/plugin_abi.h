@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 #define ASSAY_ABI_MAJOR 1u
-#define ASSAY_ABI_MINOR 2u
+#define ASSAY_ABI_MINOR 3u
 #define ASSAY_PLUGIN_MAGIC 0x59415341u /* "ASAY" */
 
 typedef enum assay_code {
@@ -206,6 +206,24 @@ typedef struct assay_backend_info {
   assay_str device; /* or the reason why it is not usable; static lifetime */
 } assay_backend_info;
 
+/* Since 1.3: the device that a model runs on. */
+typedef struct assay_device_facts {
+  uint32_t size;
+  uint32_t reserved;
+  double read_bandwidth; /* bytes a second that it reads its memory at, measured during the call */
+  uint64_t memory_used;  /* bytes of its memory that are in use, by whomever */
+  uint64_t memory_total; /* bytes */
+} assay_device_facts;
+
+/* Since 1.3: all launches of one kind of kernel in one forward pass. */
+typedef struct assay_kernel_time {
+  assay_str name;
+  uint64_t launches;
+  double bytes;   /* that they cannot do without: read and written once */
+  double flops;   /* a multiply-add counts two; 0: not declared */
+  double seconds; /* from the start of each to the start of what follows it, waiting for launches included */
+} assay_kernel_time;
+
 typedef struct assay_backend_table {
   uint32_t size;
   uint32_t reserved;
@@ -220,6 +238,12 @@ typedef struct assay_backend_table {
   int32_t (*wait)(void* model, uint64_t ticket, assay_error* error);
   void (*release)(void* cache);
   void (*close)(void* model);
+  /* Since 1.3, for benchmarks; null, or answering ASSAY_UNSUPPORTED, where a backend measures nothing. Both wait.
+   * `profile` does what `forward` does, one kernel after the other, with a clock around each; what it hands out is
+   * valid until the next call on the model. */
+  int32_t (*device_facts)(void* model, assay_device_facts* facts, assay_error* error);
+  int32_t (*profile)(void* model, void* cache, const assay_forward* forward, const assay_kernel_time** kernels,
+                     size_t* count, assay_error* error);
 } assay_backend_table;
 
 /* -------------------------------------------------------------------------------------------------- engine ------ */

@@ -37,8 +37,18 @@ int32_t wait(void*, uint64_t, assay_error*) { return ASSAY_OK; }
 void release(void*) {}
 void close(void*) {}
 
-const assay_backend_table kTable = {
-    sizeof(assay_backend_table), 0, describe, open, model_info, make_cache, forward, wait, release, close};
+const assay_backend_table kTable = {sizeof(assay_backend_table),
+                                    0,
+                                    describe,
+                                    open,
+                                    model_info,
+                                    make_cache,
+                                    forward,
+                                    wait,
+                                    release,
+                                    close,
+                                    nullptr,
+                                    nullptr};
 
 const assay_plugin kPlugin = {.magic = ASSAY_PLUGIN_MAGIC,
                               .size = sizeof(assay_plugin),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -123,8 +124,11 @@ Status send_slowly(Passage* passage) {
 }
 
 assay_backend_table faulty_backend(const assay_backend_table& real) {
-  assay_backend_table table = real;
+  assay_backend_table table{};
+  std::memcpy(&table, &real, std::min<size_t>(real.size, sizeof(table)));  // one of an older ABI is shorter
   table.size = sizeof(table);
+  table.device_facts = nullptr;  // handles are this engine's own
+  table.profile = nullptr;
   table.model_info = [](void* handle, assay_model_info* info, assay_error* error) -> int32_t {
     return of(handle).backend->model_info(of(handle).model, info, error);
   };

@@ -208,6 +208,8 @@ const assay_backend_table kTable = {
           delete cache;
         },
     .close = [](void*) {},
+    .device_facts = nullptr,
+    .profile = nullptr,
 };
 
 }  // namespace
