@@ -1,7 +1,7 @@
 // Decode steps of the 16B mixture of experts on one device, with random weights that the device itself fills: GB/s of
 // every kernel (declared bytes / time), milliseconds of a step, and where the persistent kernel's time goes.
 //
-//   cuda_decode_bench kernels|step|phases|batch ...
+//   cuda_decode_bench kernels|step|phases|batch|sweep ...
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -177,6 +177,31 @@ void kernels(RandomModel& bench, double gbs) {
   });
 }
 
+// Milliseconds of a persistent step with other requests ahead.
+void sweep(RandomModel& bench, double gbs) {
+  constexpr int kReplays = 16;
+  for (const int position : {128, 4096}) {
+    const auto start = [&] {
+      bench.start(1, position);
+      bench.args().splits = (position + kReplays) / kSplit + 1;
+    };
+    start();
+    bench.args().advance = true;
+    for (const PersistentArgs& own :
+         {PersistentArgs{.ahead = 0}, PersistentArgs{.in_flight = 8, .ahead = 0}, PersistentArgs{.ahead = 12},
+          PersistentArgs{.ahead = 24, .pace = 200}, PersistentArgs{.ahead = 24},
+          PersistentArgs{.ahead = 24, .pace = 600}, PersistentArgs{.ahead = 24, .pace = 1000},
+          PersistentArgs{.in_flight = 4, .ahead = 24}, PersistentArgs{.in_flight = 7, .ahead = 24},
+          PersistentArgs{.ahead = 40}, PersistentArgs{.ahead = 64}}) {
+      const double ms = time_graph(
+          bench, [&] { bench.step_persistent(own); }, kReplays, start);
+      const size_t bytes = bench.step_bytes(position + kReplays / 2, bench.shape().topk);
+      std::printf("persistent at %4d, %d in flight, %2d ahead, every %4d cycles: %.3f ms (%.1f%%)\n", position,
+                  own.in_flight, own.ahead, own.pace, ms, bytes / ms / 1e4 / gbs);
+    }
+  }
+}
+
 // way: 0 kernels one after the other, 1 overlapped, 2 persistent.
 void step(RandomModel& bench, double gbs, int tokens, int position, int way) {
   constexpr int kReplays = 32;
@@ -240,6 +265,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string what = argv[i];
     if (what == "kernels") kernels(bench, gbs);
+    if (what == "sweep") sweep(bench, gbs);
     for (const int position : {128, 1024, 4096}) {
       for (int way = 0; way < 3 && what == "step"; ++way) step(bench, gbs, 1, position, way);
       if (what == "phases") phases(bench, position);

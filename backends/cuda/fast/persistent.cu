@@ -1,5 +1,5 @@
 #include "backends/cuda/fast/persistent.h"
-#include "backends/cuda/fast/persistent_attention.cuh"
+#include "backends/cuda/fast/persistent_combine.cuh"
 #include "backends/cuda/fast/persistent_experts.cuh"
 
 namespace assay::cuda::fast {
@@ -8,7 +8,7 @@ namespace {
 using namespace persistent;
 
 template <int kColumns>
-__global__ void __launch_bounds__(kThreads + 32, 1) persistent_kernel(const __grid_constant__ Args args) {
+__global__ void __launch_bounds__(kThreads + 64, 1) persistent_kernel(const __grid_constant__ Args args) {
   extern __shared__ __align__(128) char memory[];
   Shared<kColumns>& shared = *reinterpret_cast<Shared<kColumns>*>(memory);
   if (threadIdx.x == 0) {
@@ -17,16 +17,30 @@ __global__ void __launch_bounds__(kThreads + 32, 1) persistent_kernel(const __gr
       barrier_init(shared_address(&shared.ring.empty[i]));
     }
     barrier_init(shared_address(&shared.ring.known));
+    barrier_init(shared_address(&shared.ring.attended));
+    shared.ring.requested = 0;
+    shared.ring.stalled = 0;
     barrier_publish();
   }
   __syncthreads();
   if (threadIdx.x >= kThreads) {
     if (threadIdx.x == kThreads) {
-      request_all(args, shared.ring, shared.routed, Turn{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)});
+      Requests<kUnits<kColumns>> requests(shared.ring, args.in_flight);
+      Walk(args, shared.routed, shared.tasks, requests).run();
+    } else if (threadIdx.x == kThreads + 32 && args.ahead > 0) {
+      Ahead<kUnits<kColumns>> ahead(shared.ring, args.ahead, args.pace);
+      Walk(args, shared.routed, shared.tasks, ahead).run();
     }
     return;
   }
   Step<kColumns>(args, shared).run();
+}
+
+cudaError_t multiprocessors(int& count) {
+  int device = 0;
+  const cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
 }
 
 template <int kColumns>
@@ -35,14 +49,12 @@ cudaError_t start(const Args& args, cudaStream_t stream) {
   const size_t shared = sizeof(Shared<kColumns>);
   cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  int device = 0;
   int blocks = 0;
-  if (error == cudaSuccess) error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device);
+  if (error == cudaSuccess) error = multiprocessors(blocks);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
-  config.blockDim = kThreads + 32;
+  config.blockDim = kThreads + 64;
   config.dynamicSmemBytes = shared;
   config.stream = stream;
   cudaLaunchAttribute attribute = {};
@@ -57,7 +69,9 @@ cudaError_t start(const Args& args, cudaStream_t stream) {
 
 bool persistent_takes(const StepArgs& args) {
   const ModelWeights& model = *args.model;
-  if (model.layers.size() > kMostLayers || model.heads_per_group > kHeadRows) return false;
+  int blocks = 0;
+  if (multiprocessors(blocks) != cudaSuccess || blocks < kHidden / 16) return false;
+  if (model.layers.size() > kMostLayers || args.tokens * model.groups * args.splits > kMostTasks * blocks) return false;
   for (const LayerWeights& layer : model.layers) {
     const ExpertWeights& w = layer.experts;
     const bool fits = segments(w.width) <= kMostExpertSegments && segments(w.shared_width) <= kMostSharedSegments &&
@@ -66,6 +80,8 @@ bool persistent_takes(const StepArgs& args) {
   }
   return true;
 }
+
+bool prefers_persistent(const StepArgs& args) { return args.tokens <= 4 && persistent_takes(args); }
 
 cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cudaStream_t stream) {
   const ModelWeights& model = *args.model;
@@ -95,9 +111,10 @@ cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cud
   a.margins = args.margins;
   a.routing_stride = args.routing_stride;
   a.pick = pick_args(args);
-  a.attention_tickets = b.counters + 1 + args.tokens;
   a.counters = b.grid_counters;
   a.in_flight = own.in_flight;
+  a.ahead = own.ahead;
+  a.pace = own.pace;
   uint64_t* place = b.tagged;
   const auto take = [&](int numbers) {
     uint64_t* first = place;
@@ -109,6 +126,7 @@ cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cud
   a.tagged.projected = take(kHidden);
   a.tagged.x = take(kHidden);
   a.tagged.logits = take(kMostExperts);
+  a.tagged.splits = take(kHidden / kHeadSize * args.splits * kSplitNumbers);
   a.times = own.times;
   return args.tokens == 1 ? start<1>(a, stream) : start<8>(a, stream);
 }

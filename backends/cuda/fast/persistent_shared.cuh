@@ -12,15 +12,15 @@ namespace assay::cuda::fast::persistent {
 
 constexpr int kRoundSlots = 8;  // active experts between two barriers of the down phase
 template <int kColumns>
-constexpr int kUnits = kColumns == 1 ? 24 : 15;  // of the ring
+constexpr int kUnits = kColumns == 1 ? 24 : 16;  // of the ring; it holds the keys and values of a task
 template <int kColumns>
 constexpr int kRoundTiles = kColumns == 1 ? 16 : 4;
 constexpr int kMostExpertSegments = 6;  // of an expert's second layer
 constexpr int kMostSharedSegments = 48;
-constexpr int kHeadRows = 1;                   // query heads of a group
-constexpr int kValueRow = kHeadSize * 2 + 16;  // bytes of a value in shared memory: no bank conflicts
 constexpr int kScoreStride = kSplit + 4;
 constexpr int kProbabilityStride = kSplit + 8;
+constexpr int kKeyBytes = kHeadSize * 2;
+constexpr int kUnitPositions = kUnitBytes / kKeyBytes;  // of keys or values in a unit
 
 // Activations that go from block to block.
 struct Tagged {
@@ -29,6 +29,7 @@ struct Tagged {
   uint64_t* projected;  // (tokens, kHidden) residual after the projection
   uint64_t* x;          // (tokens, kHidden) residual after the experts
   uint64_t* logits;     // (tokens, experts) of the router
+  uint64_t* splits;     // (tokens, heads, splits, kSplitNumbers): weighted values, largest score, sum
 };
 
 struct Args {
@@ -55,26 +56,49 @@ struct Args {
   float* margins;
   int routing_stride;
   PickArgs pick;
-  uint32_t* attention_tickets;
   uint32_t* counters;  // barrier, -, leaving, launches before this one
   Tagged tagged;
   int in_flight;     // units of a block
+  int ahead;         // units that may be brought into the second-level cache before their turn
+  int pace;          // cycles from one of them to the next
   long long* times;  // (blocks, 16) sums of cycles; or null
 };
 
 constexpr int kStagedNumbers = 6 * 1408 + 2816 + kSegment;  // inner vectors of one token in shared memory
 
 struct AttentionShared {
-  __align__(16) bf16 query[kHeadRows][kHeadSize + 8];
-  __align__(16) bf16 key[kHeadSize];
-  __align__(16) bf16 value[kHeadSize];
-  __align__(16) char values[kSubsplit * kValueRow];
-  float scores[kHeadRows][kScoreStride];
-  __align__(16) bf16 high[kHeadRows][kProbabilityStride];
-  __align__(16) bf16 low[kHeadRows][kProbabilityStride];
-  float top[kHeadRows][kSplit / kSubsplit];
-  size_t place[kSplit / 16];  // byte offset of every sixteenth position
-  bool last;
+  __align__(16) bf16 query[kMostHeadsPerGroup][kHeadSize + 8];
+  float scores[kMostHeadsPerGroup][kScoreStride];
+  __align__(16) bf16 high[kMostHeadsPerGroup][kProbabilityStride];
+  __align__(16) bf16 low[kMostHeadsPerGroup][kProbabilityStride];
+  float top[kMostHeadsPerGroup][kSplit / kSubsplit];
+  float ones[kMostHeadsPerGroup];
+};
+
+// Splits of a head that are being put together, kRoundSplits at a time, kCombined channels of them.
+constexpr int kValueWarps = kHeadSize / 32;  // that have channels of the values
+constexpr int kRoundSplits = 32;
+constexpr int kCombined = 32;
+struct CombineShared {
+  float values[kRoundSplits][kCombined];
+  float top[kRoundSplits];
+  float sum[kRoundSplits];
+  float before[kRoundSplits];  // what the splits before are scaled by
+  float here[kRoundSplits];    // what the split itself is scaled by
+};
+
+// What the block attends to: the same in every layer.
+struct Task {
+  int token, group, split;
+  int position;                // of the token
+  int count;                   // positions of the split, the new one included
+  uint32_t rows[kSplit / 16];  // of the cache, (blocks, groups, block_size): where every sixteenth position is
+  __device__ bool newest() const { return split * kSplit + count == position + 1; }
+  __device__ int units() const { return (count + kUnitPositions - 1) / kUnitPositions; }  // of keys, of values
+};
+struct Tasks {
+  int count;
+  Task task[kMostTasks];
 };
 
 // All blocks meet. What a block wrote before arrive() is seen by every block after its wait().
@@ -119,6 +143,8 @@ struct Turn {
   __device__ int shared() const { return grid - 1 - block; }
   __device__ int routed() const { return block; }
   __device__ int strip() const { return block; }  // of projection and down
+  // The block's n-th task of attention: forth and back, so that the last, short ones even out.
+  __device__ int task(int n) const { return n * grid + (n % 2 == 0 ? block : grid - 1 - block); }
 };
 __device__ inline int count_tiles(int first, int tiles, int grid) {
   return first < tiles ? (tiles - first + grid - 1) / grid : 0;
@@ -132,7 +158,11 @@ struct Ring {
   __align__(128) char units[kUnits][kUnitBytes];
   uint64_t full[kUnits];
   uint64_t empty[kUnits];
-  uint64_t known;  // a phase for every layer whose routing is known
+  uint64_t known;     // a phase for every layer whose routing is known
+  uint64_t attended;  // ends when the block's attention tasks are known
+  // Between the two requesting warps: units that do not hang on a routing, so far; whether the ring is full.
+  volatile int requested;
+  volatile int stalled;
 };
 
 template <int kColumns>
@@ -146,6 +176,7 @@ struct Shared {
       float norm[kNormScratch];
     } in;
     AttentionShared attention;
+    CombineShared combine;
     PickScratch pick;
     bf16 staged[kColumns == 1 ? kStagedNumbers : 8];
   };
@@ -154,6 +185,8 @@ struct Shared {
     float down[kDownUnits * 16 * kColumns];
   };
   Routed routed;
+  Tasks tasks;
 };
+static_assert(sizeof(Shared<1>) <= 232448 && sizeof(Shared<8>) <= 232448);
 
 }  // namespace assay::cuda::fast::persistent

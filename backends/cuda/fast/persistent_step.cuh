@@ -5,6 +5,8 @@
 
 namespace assay::cuda::fast::persistent {
 
+__device__ inline void find_tasks(const Args& a, Turn turn, Tasks& tasks);
+
 template <int kColumns>
 class Step {
  public:
@@ -19,6 +21,11 @@ class Step {
         margins_(args.margins) {}
 
   __device__ void run() {
+    if (warp_ == 0) {
+      find_tasks(a_, turn_, s_.tasks);
+      __syncwarp();
+      if (threadIdx.x == 0) barrier_arrive(shared_address(&s_.ring.attended));
+    }
 #pragma unroll 1
     for (int layer = 0; layer < a_.layer_count; ++layer) {
       qkv(layer);
@@ -73,23 +80,13 @@ class Step {
   __device__ void head();
 
   // Parts of attention.
-  // What a block holds of one split in registers: keys of positions 8 (warp + 8 j) + g, 16 bytes at channels 32 i + 8
-  // c; later values of positions 16 j + thread / 16, 16 bytes at channels 8 (thread % 16).
-  struct Keys {
-    uint4 keys[kSplit / 8 / kWarps][4];
-  };
-  struct Task {
-    int token, group, split, position, count, old;
-    bool newest;
-  };
-  __device__ bool find(int index, Task& t) const;
-  __device__ void load(int layer, const Task& t, Keys& kv);
-  __device__ void prefetch_values(const Task& t) const;
-  __device__ void load_values(const Task& t, uint4 (&values)[kSplit / 16]) const;
-  // Leaves the keys and values of the next task behind, if there is one.
-  __device__ void attend(int layer, const Task& t, Keys& kv, const Task& next, bool more);
-  // Lane (head g, c) has channels 16 warp + 8 i + 2 c and + 1 in sums[i].
-  __device__ void finish_attention(const Task& t, uint32_t now, const float (&sums)[2][4], float ones);
+  __device__ void attend(int layer, const Task& t);
+  __device__ void take_heads(int layer, const Task& t);
+  __device__ void score(const Task& t);
+  __device__ void weigh(const Task& t);
+  // Lane (head g, c) has channels 32 warp + 16 q + 4 c + i in sums[2 q + i % 2][i / 2].
+  __device__ void leave(int layer, const Task& t, const float (&sums)[4][4]);
+  __device__ void combine(int layer, int token, int head, int channel);
 
   // Two neighbouring rows of one token (`element`: row / 2 * kColumns + token) of tile `in_round` of the partials,
   // which is number `place` of the block's list.

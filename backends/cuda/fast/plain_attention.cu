@@ -4,6 +4,31 @@
 namespace assay::cuda::fast {
 namespace {
 
+__device__ bf16* row_of(const AttentionArgs& args, void* base, int token, int group, int at) {
+  const CacheView& cache = args.cache;
+  const int block = cache.blocks[cache.tables[token] + at / cache.block_size];
+  return static_cast<bf16*>(base) +
+         ((static_cast<size_t>(block) * args.groups + group) * cache.block_size + at % cache.block_size) * kHeadSize;
+}
+
+// The new position's key and value to the cache; one thread a channel of the first half, a block a group and token.
+__global__ void plain_store_kernel(const AttentionArgs args) {
+  const int i = threadIdx.x;
+  const int position = args.positions[blockIdx.y];
+  const float* cosine = args.rotary + static_cast<size_t>(position) * kHeadSize;
+  const float* k =
+      args.qkv + ((static_cast<size_t>(blockIdx.y) * args.groups + blockIdx.x) * (args.heads_per_group + 2) +
+                  args.heads_per_group) *
+                     kHeadSize;
+  const float2 turned = rotate(make_float2(k[i], k[i + kHeadSize / 2]), cosine[i], cosine[kHeadSize / 2 + i]);
+  bf16* key = row_of(args, args.cache.keys, blockIdx.y, blockIdx.x, position);
+  bf16* value = row_of(args, args.cache.values, blockIdx.y, blockIdx.x, position);
+  key[i] = __float2bfloat16_rn(turned.x);
+  key[i + kHeadSize / 2] = __float2bfloat16_rn(turned.y);
+  value[i] = __float2bfloat16_rn(k[kHeadSize + i]);
+  value[i + kHeadSize / 2] = __float2bfloat16_rn(k[kHeadSize + i + kHeadSize / 2]);
+}
+
 // One warp a query head and token.
 __global__ void plain_attention_kernel(const AttentionArgs args) {
   __shared__ bf16 query[kHeadSize];
@@ -19,29 +44,12 @@ __global__ void plain_attention_kernel(const AttentionArgs args) {
   const float* rows =
       args.qkv + (static_cast<size_t>(token) * args.groups + group) * (args.heads_per_group + 2) * kHeadSize;
   const float* q = rows + head % args.heads_per_group * kHeadSize;
-  const float* k = rows + args.heads_per_group * kHeadSize;
-  const auto at_position = [&](void* base, int at) {
-    const int block = args.cache.blocks[args.cache.tables[token] + at / args.cache.block_size];
-    return static_cast<bf16*>(base) +
-           ((static_cast<size_t>(block) * args.groups + group) * args.cache.block_size + at % args.cache.block_size) *
-               kHeadSize;
-  };
+  const auto at_position = [&](void* base, int at) { return row_of(args, base, token, group, at); };
   for (int i = lane; i < kHeadSize / 2; i += 32) {
-    const int j = i + kHeadSize / 2;
-    const float2 turned = rotate(make_float2(q[i], q[j]), cosine[i], sine[i]);
+    const float2 turned = rotate(make_float2(q[i], q[i + kHeadSize / 2]), cosine[i], sine[i]);
     query[i] = __float2bfloat16_rn(turned.x);
-    query[j] = __float2bfloat16_rn(turned.y);
-    if (head % args.heads_per_group == 0) {
-      bf16* key = at_position(args.cache.keys, position);
-      bf16* value = at_position(args.cache.values, position);
-      const float2 turned_key = rotate(make_float2(k[i], k[j]), cosine[i], sine[i]);
-      key[i] = __float2bfloat16_rn(turned_key.x);
-      key[j] = __float2bfloat16_rn(turned_key.y);
-      value[i] = __float2bfloat16_rn(k[kHeadSize + i]);
-      value[j] = __float2bfloat16_rn(k[kHeadSize + j]);
-    }
+    query[i + kHeadSize / 2] = __float2bfloat16_rn(turned.y);
   }
-  __threadfence();
   __syncwarp();
   const int g = lane / 4;
   const int c = lane % 4;
@@ -129,6 +137,7 @@ __global__ void plain_attention_kernel(const AttentionArgs args) {
 }  // namespace
 
 void plain_attention(const AttentionArgs& args, cudaStream_t stream) {
+  plain_store_kernel<<<dim3(args.groups, args.tokens), kHeadSize / 2, 0, stream>>>(args);
   plain_attention_kernel<<<dim3(args.groups * args.heads_per_group, args.tokens), 32, 0, stream>>>(args);
 }
 

@@ -40,7 +40,7 @@ StepBuffers lay_out(const StepShape& shape, Layout& layout) {
   b.segments = layout.take<SegmentResult>(tokens * static_cast<size_t>(vocabulary_segments(shape.vocabulary)));
   b.counters = layout.take<uint32_t>(1 + tokens * (1 + groups));
   b.grid_counters = layout.take<uint32_t>(kPersistentCounters);
-  b.tagged = layout.take<uint64_t>(tokens * static_cast<size_t>(persistent_workspace(qkv_rows)));
+  b.tagged = layout.take<uint64_t>(tokens * static_cast<size_t>(persistent_workspace(qkv_rows, shape.splits)));
   return b;
 }
 
