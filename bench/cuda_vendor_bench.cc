@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/kernels/attend_many.h"
+#include "backends/cuda/kernels/attend_any.h"
 #include "backends/cuda/kernels/linear_any.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/vendor/fast_prefill.h"

@@ -283,9 +283,16 @@ class CudaModel : public backend::Model, public backend::Measurable {
     return pairs * 4 * config_.num_attention_heads * config_.kv_channels;
   }
 
-  // As many bundles at a time as the scratch for their splits may hold.
+  // All tokens at once, or as many bundles at a time as the scratch for their splits may hold.
   void attend_bundles(AttendArgs attend) {
     constexpr size_t kMostFloats = size_t{64} << 20;
+    attend.tokens = w_.places;
+    if (const size_t floats = attend_floats(attend); floats <= kMostFloats) {
+      w_.splits.reserve(floats);
+      attend.splits = w_.splits.data();
+      operators_.attend(attend, stream_.get());
+      return;
+    }
     const size_t each = split_floats(1, config_.num_attention_heads, config_.kv_channels, w_.places.longest);
     const auto most = static_cast<int32_t>(std::max<size_t>(kBundle, kMostFloats / each));
     const size_t bundles = w_.bundles.size() / 2;

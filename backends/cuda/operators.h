@@ -1,7 +1,7 @@
 // The operators that have more than one version. Every version gives the same bits.
 #pragma once
 
-#include "backends/cuda/kernels/attend_many.h"
+#include "backends/cuda/kernels/attend_any.h"
 #include "backends/cuda/kernels/linear_any.h"
 
 namespace assay::cuda {

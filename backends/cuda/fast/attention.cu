@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(const AttentionA
       for (int i = 0; i < 2; ++i) {
         const int channel = 16 * warp + 8 * i + 2 * c;
         *reinterpret_cast<uint32_t*>(y + operand_place(channel)) = pack(
-            __float2bfloat16_rn(__fdiv_rn(sums[i][0], ones[0])), __float2bfloat16_rn(__fdiv_rn(sums[i][1], ones[0])));
+            __float2bfloat16_rn(attended(sums[i][0], ones[0])), __float2bfloat16_rn(attended(sums[i][1], ones[0])));
       }
     }
     return;
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(const AttentionA
       value = __fmaf_rn(its_value, its_by, __fmul_rn(value, by));
       top = larger;
     }
-    static_cast<bf16*>(args.y)[at * kHeadSize + operand_place(channel)] = __float2bfloat16_rn(__fdiv_rn(value, sum));
+    static_cast<bf16*>(args.y)[at * kHeadSize + operand_place(channel)] = __float2bfloat16_rn(attended(value, sum));
   }
 }
 

@@ -264,7 +264,7 @@ __device__ inline void Step<kColumns>::leave(int layer, const Task& t, const flo
       for (int i = 0; i < 4; i += 2) {
         store_tagged(
             y + operand_place(channel + i) / 2,
-            pack(__float2bfloat16_rn(__fdiv_rn(values[i], sum)), __float2bfloat16_rn(__fdiv_rn(values[i + 1], sum))),
+            pack(__float2bfloat16_rn(attended(values[i], sum)), __float2bfloat16_rn(attended(values[i + 1], sum))),
             tag(layer));
       }
       continue;

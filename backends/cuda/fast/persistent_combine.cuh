@@ -57,7 +57,7 @@ __device__ inline void Step<kColumns>::combine(int layer, int token, int head, i
     block_sync();
   }
   if (warp_ != 0) return;
-  const float mine = __fdiv_rn(value, sum);
+  const float mine = attended(value, sum);
   const float next = __shfl_down_sync(kWholeWarp, mine, 1);
   if (lane % 2 == 0) {
     store_tagged(a_.tagged.attended + (row * kHeadSize + operand_place(channel + lane)) / 2,

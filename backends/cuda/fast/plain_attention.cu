@@ -130,7 +130,7 @@ __global__ void plain_attention_kernel(const AttentionArgs args) {
   if (g != 0) return;
   bf16* y = static_cast<bf16*>(args.y) + (static_cast<size_t>(token) * heads + head) * kHeadSize;
   for (int n = 0; n < 16; ++n) {
-    for (int i = 0; i < 2; ++i) y[8 * n + 2 * c + i] = __float2bfloat16_rn(__fdiv_rn(all[n][i], all_sum));
+    for (int i = 0; i < 2; ++i) y[8 * n + 2 * c + i] = __float2bfloat16_rn(attended(all[n][i], all_sum));
   }
 }
 

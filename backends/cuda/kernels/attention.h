@@ -1,5 +1,6 @@
 // Self-attention on a paged cache: heads prepared and stored, then every query over its past, in splits of 256
-// positions (backends/reference/arithmetic/attend.h).
+// positions: in fp32 with the arithmetic of backends/reference/arithmetic/attend.h, in bf16 with that of
+// attention_bf16.cuh.
 #pragma once
 
 #include "backends/cuda/kernels/types.h"
@@ -28,7 +29,7 @@ struct Tokens {
   int bundle_count = 0;
 };
 
-inline constexpr int kBundle = 32;  // most tokens of a bundle
+inline constexpr int kBundle = 128;  // most tokens of a bundle
 
 struct HeadNorm {
   const float* gamma = nullptr;  // (channels); null: no norm
@@ -39,7 +40,7 @@ struct HeadNorm {
 // to the cache, queries to `queries`.
 struct HeadsArgs {
   const float* qkv = nullptr;  // (tokens, groups, per_group queries + key + value, channels)
-  float* queries = nullptr;    // (tokens, groups * per_group, channels)
+  void* queries = nullptr;     // (tokens, groups * per_group, channels), bf16 with a bf16 cache, else fp32
   CacheView cache = {};
   Tokens tokens = {};
   int layer = 0;
@@ -57,8 +58,8 @@ void prepare_heads(const HeadsArgs& args, cudaStream_t stream);
 // y[t] = attention of all heads over positions 0 .. position, in splits of 256. flops: 4 * heads * channels * positions
 // a token.
 struct AttendArgs {
-  int first = 0;                   // tokens [first, tokens.count); the bundles are theirs
-  const float* queries = nullptr;  // (tokens, heads, channels)
+  int first = 0;                  // tokens [first, tokens.count); the bundles are theirs
+  const void* queries = nullptr;  // (tokens, heads, channels), as prepare_heads wrote them
   CacheView cache = {};
   Tokens tokens = {};
   int layer = 0;
@@ -68,9 +69,6 @@ struct AttendArgs {
   Inputs y = {};            // (tokens) of (heads * channels)
 };
 void attend(const AttendArgs& args, cudaStream_t stream);
-
-// The second half of attend(): puts the results in `splits` together.
-void combine_splits(const AttendArgs& args, cudaStream_t stream);
 
 // Floats of scratch for `tokens` tokens: (tokens, heads, splits, channels + 2): weighted values, maximum, total.
 size_t split_floats(int tokens, int heads, int channels, int longest);

@@ -18,8 +18,9 @@ __device__ inline int64_t cache_offset(const CacheView& c, const Tokens& tokens,
   return (head * c.block_size + position % c.block_size) * c.channels;
 }
 
-__device__ inline float* split_result(const AttendArgs& a, int heads, int splits, int token, int head, int split) {
-  return a.splits + ((int64_t{token - a.first} * heads + head) * splits + split) * (a.cache.channels + 2);
+// `slot`: of the token among those whose results are kept.
+__device__ inline float* split_result(const AttendArgs& a, int heads, int splits, int slot, int head, int split) {
+  return a.splits + ((int64_t{slot} * heads + head) * splits + split) * (a.cache.channels + 2);
 }
 
 // Scores e (length) of one query become exponentials; by one warp. Returns their sum (in every thread); `top` gets the

@@ -1,11 +1,12 @@
 // Heads and attention on the device against the reference's operators, bit for bit.
+#include "backends/cuda/kernels/attention.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "backends/cuda/kernels/attend_many.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/testing/on_device.h"
 #include "backends/reference/arithmetic/formats.h"
@@ -61,28 +62,19 @@ class Sequence {
   std::vector<int32_t> table_;
 };
 
-std::vector<uint16_t> narrow(const Floats& values) {
-  std::vector<uint16_t> bits;
-  for (const float v : values) bits.push_back(arithmetic::to_bf16(v));
-  return bits;
-}
-
 class AttentionKernel : public OnDevice {};
 
-TEST_F(AttentionKernel, EveryQueryGetsTheBitsOfTheReference) {
+// bf16 has an arithmetic of its own: attention_bf16_test.cc.
+TEST_F(AttentionKernel, EveryFp32QueryGetsTheBitsOfTheReference) {
   const Shape shapes[] = {
-      {20, 2, 3, 7, 600, false}, {128, 1, 2, 16, 300, true}, {16, 2, 1, 1, 40, true}, {300, 1, 1, 256, 257, false}};
+      {20, 2, 3, 7, 600, false}, {128, 1, 2, 16, 300, false}, {16, 2, 1, 1, 40, false}, {300, 1, 1, 256, 257, false}};
   for (const Shape& s : shapes) {
     const Sequence sequence(s);
     const int heads = s.groups * s.per_group;
     const auto channels = static_cast<size_t>(s.channels);
     Floats keys = some_floats(sequence.size(), 1);
-    Floats values = some_floats(sequence.size(), 2);
+    const Floats values = some_floats(sequence.size(), 2);
     for (float& k : keys) k *= 3;
-    if (s.bf16) {
-      for (float& k : keys) k = arithmetic::round_bf16(k);
-      for (float& v : values) v = arithmetic::round_bf16(v);
-    }
     const std::vector<int32_t> positions{s.length - 1, 0, std::min(255, s.length - 1), s.length / 2};
     const Floats queries = some_floats(positions.size() * static_cast<size_t>(heads) * channels, 3);
     const float scale = 1.0f / std::sqrt(static_cast<float>(s.channels));
@@ -95,164 +87,136 @@ TEST_F(AttentionKernel, EveryQueryGetsTheBitsOfTheReference) {
         const std::span<const float> query(
             &queries[(t * static_cast<size_t>(heads) + static_cast<size_t>(h)) * channels], channels);
         const auto y =
-            reference::attend(query, static_cast<size_t>(positions[t]) + 1, at(keys), at(values), scale, s.bf16);
+            reference::attend(query, static_cast<size_t>(positions[t]) + 1, at(keys), at(values), scale, false);
         expected.insert(expected.end(), y.begin(), y.end());
       }
     }
-    const auto wide_keys = upload(keys);
-    const auto wide_values = upload(values);
-    const auto narrow_keys = upload(narrow(keys));
-    const auto narrow_values = upload(narrow(values));
+    const auto device_keys = upload(keys);
+    const auto device_values = upload(values);
     const auto device_queries = upload(queries);
-    const int width = heads * s.channels;
-    const int stride = s.bf16 ? round_up(width, kTile) : width;
-    const auto wide = upload(Floats(expected.size(), NAN));
-    const auto bits = upload(std::vector<uint16_t>(positions.size() * static_cast<size_t>(stride), 0x7fc0u));
+    const auto y = upload(Floats(expected.size(), NAN));
     DeviceBuffer<int32_t> storage;
     AttendArgs args{.queries = device_queries.data()};
-    args.cache = s.bf16 ? sequence.view(narrow_keys.data(), narrow_values.data())
-                        : sequence.view(wide_keys.data(), wide_values.data());
+    args.cache = sequence.view(device_keys.data(), device_values.data());
     args.tokens = sequence.tokens(positions, storage);
     args.layer = 1;
     args.per_group = s.per_group;
     args.scale = scale;
     DeviceBuffer<float> splits(split_floats(args.tokens.count, heads, s.channels, s.length));
     args.splits = splits.data();
-    args.y = s.bf16 ? Inputs{bits.data(), stride, true} : Inputs{wide.data(), stride, false};
+    args.y = {y.data(), heads * s.channels, false};
     attend(args, nullptr);
-    Floats seen = download(wide);
-    if (s.bf16) {
-      seen.clear();
-      for (const uint16_t b : download(bits)) seen.push_back(arithmetic::from_bf16(b));
-      ASSERT_EQ(stride, width);  // no padding to take out
-    }
-    EXPECT_TRUE(same_bits(seen, expected)) << s.channels << " channels, " << s.length << " positions";
+    EXPECT_TRUE(same_bits(download(y), expected)) << s.channels << " channels, " << s.length << " positions";
   }
 }
 
-TEST_F(AttentionKernel, ManyQueriesGetTheBitsOfTheSimpleKernel) {
-  for (const int channels : {64, 128}) {
-    for (const int length : {1, 31, 33, 256, 300, 700}) {
-      const Shape s{channels, 2, 2, 16, length, true};
-      const Sequence sequence(s);
-      const int heads = 4;
-      const int width = heads * channels;
-      const auto keys = upload(narrow(some_floats(sequence.size(), 1)));
-      const auto values = upload(narrow(some_floats(sequence.size(), 2)));
-      std::vector<int32_t> positions;  // the last 40 of them, two left out at the start
-      for (int p = std::max(0, length - 40); p < length; ++p) positions.push_back(p);
-      const int tokens = static_cast<int>(positions.size());
-      const int first = tokens > 2 ? 2 : 0;
-      std::vector<int32_t> bundles;
-      for (int t = first; t < tokens; t += kBundle) {
-        bundles.insert(bundles.end(), {t, std::min(kBundle, tokens - t)});
+struct HeadsCase {
+  int channels;
+  int half;  // of the rotated channels
+  bool interleaved;
+  model::Norm norm;
+  bool normed = true;
+};
+
+std::string name(const HeadsCase& c) {
+  return std::to_string(c.channels) + " channels, half " + std::to_string(c.half) +
+         (c.interleaved ? ", interleaved" : "") + (c.normed ? "" : ", no norm");
+}
+
+// Two tokens of two groups of three query heads through prepare_heads() and through the reference's operators.
+void compare_heads(const HeadsCase& c, bool bf16) {
+  const Shape s{c.channels, 2, 3, 7, 30, bf16};
+  const Sequence sequence(s);
+  const auto channels = static_cast<size_t>(c.channels);
+  const auto half = static_cast<size_t>(c.half);
+  const std::vector<int32_t> positions{29, 3};
+  const size_t heads = 2 * (3 + 2);
+  const Floats qkv = some_floats(positions.size() * heads * channels, 4);
+  const Floats rotary = some_floats(30 * 2 * half + 1, 5);
+  model::ModelConfig config;
+  config.norm = c.norm;
+  const bool centred = c.norm == model::Norm::kLayerNorm;
+  const auto weights = [&](uint32_t seed) {
+    return reference::NormWeights{some_floats(channels, seed), centred ? some_floats(channels, seed + 1) : Floats()};
+  };
+  const reference::NormWeights q_norm = weights(6);
+  const reference::NormWeights k_norm = weights(8);
+  const auto rounded = [&](Floats y) {
+    for (float& v : y) v = bf16 ? arithmetic::round_bf16(v) : v;
+    return y;
+  };
+  const auto prepared = [&](const reference::NormWeights& norm, size_t first, size_t t) {
+    const std::span<const float> head(&qkv[first], channels);
+    Floats y = c.normed ? reference::normalise(config, norm, head, false) : Floats(head.begin(), head.end());
+    const float* cosine = &rotary[static_cast<size_t>(positions[t]) * 2 * half];
+    if (half > 0) reference::rotate(y, {cosine, half}, {cosine + half, half}, c.interleaved);
+    return rounded(y);
+  };
+  Floats queries;
+  Floats keys(sequence.size(), 0.0f);
+  Floats values(sequence.size(), 0.0f);
+  for (size_t t = 0; t < positions.size(); ++t) {
+    for (int g = 0; g < 2; ++g) {
+      const size_t first = (t * heads + static_cast<size_t>(g) * 5) * channels;
+      for (size_t h = 0; h < 3; ++h) {
+        const Floats q = prepared(q_norm, first + h * channels, t);
+        queries.insert(queries.end(), q.begin(), q.end());
       }
-      const auto device_bundles = upload(bundles);
-      const auto queries = upload(some_floats(static_cast<size_t>(tokens) * static_cast<size_t>(width), 3));
-      DeviceBuffer<int32_t> storage;
-      AttendArgs args{.first = first, .queries = queries.data()};
-      args.cache = sequence.view(keys.data(), values.data());
-      args.tokens = sequence.tokens(positions, storage);
-      args.tokens.bundles = device_bundles.data();
-      args.tokens.bundle_count = static_cast<int>(bundles.size() / 2);
-      args.layer = 1;
-      args.per_group = 2;
-      args.scale = 0.125f;
-      ASSERT_TRUE(can_attend_many(args));
-      DeviceBuffer<float> splits(split_floats(tokens, heads, channels, length));
-      args.splits = splits.data();
-      std::vector<std::vector<uint16_t>> results;
-      for (const auto version : {attend, attend_many}) {
-        const auto y = upload(std::vector<uint16_t>(static_cast<size_t>(tokens) * static_cast<size_t>(width), 0x7fc0u));
-        args.y = {y.data(), width, true};
-        version(args, nullptr);
-        results.push_back(download(y));
-        results.back().erase(results.back().begin(), results.back().begin() + first * width);
-      }
-      EXPECT_TRUE(same_bits(results[1], results[0])) << channels << " channels, " << length << " positions";
-      EXPECT_EQ(std::count(results[0].begin(), results[0].end(), 0x7fc0u), 0);
+      const auto place = static_cast<ptrdiff_t>(sequence.place(g, positions[t]));
+      const Floats k = prepared(k_norm, first + 3 * channels, t);
+      std::copy(k.begin(), k.end(), keys.begin() + place);
+      const auto v = qkv.begin() + static_cast<ptrdiff_t>(first + 4 * channels);
+      const Floats value = rounded(Floats(v, v + static_cast<ptrdiff_t>(channels)));
+      std::copy(value.begin(), value.end(), values.begin() + place);
     }
   }
+  const auto device_qkv = upload(qkv);
+  const auto device_rotary = upload(rotary);
+  const auto out = upload(Floats(queries.size(), NAN));  // bf16: half of it
+  const auto k_gamma = upload(k_norm.gamma);
+  const auto k_beta = upload(k_norm.beta);
+  const auto q_gamma = upload(q_norm.gamma);
+  const auto q_beta = upload(q_norm.beta);
+  const auto stored_keys = upload(Floats(sequence.size(), 0.0f));  // bf16: half of it
+  const auto stored_values = upload(Floats(sequence.size(), 0.0f));
+  DeviceBuffer<int32_t> storage;
+  HeadsArgs args{.qkv = device_qkv.data(), .queries = out.data()};
+  args.cache = sequence.view(stored_keys.data(), stored_values.data());
+  args.tokens = sequence.tokens(positions, storage);
+  args.layer = 1;
+  args.per_group = 3;
+  if (c.normed) args.q_norm = {q_gamma.data(), q_beta.data()};
+  if (c.normed) args.k_norm = {k_gamma.data(), k_beta.data()};
+  args.epsilon = static_cast<float>(config.norm_epsilon);
+  args.centred = centred;
+  args.rotary = device_rotary.data();
+  args.half = c.half;
+  args.interleaved = c.interleaved;
+  prepare_heads(args, nullptr);
+  const auto stored = [&](const DeviceBuffer<float>& memory) {
+    Floats all = download(memory);
+    if (!bf16) return all;
+    std::vector<uint16_t> bits(all.size());
+    std::memcpy(bits.data(), all.data(), bits.size() * 2);
+    for (size_t i = 0; i < bits.size(); ++i) all[i] = arithmetic::from_bf16(bits[i]);
+    return all;
+  };
+  EXPECT_TRUE(same_bits(stored(out), queries)) << name(c) << ", bf16 " << bf16;
+  EXPECT_TRUE(same_bits(stored(stored_keys), keys)) << name(c) << ", bf16 " << bf16;
+  EXPECT_TRUE(same_bits(stored(stored_values), values)) << name(c) << ", bf16 " << bf16;
 }
 
 TEST_F(AttentionKernel, PreparedHeadsHaveTheBitsOfTheReference) {
-  for (const bool bf16 : {false, true}) {
-    for (const bool interleaved : {false, true}) {
-      const Shape s{20, 2, 3, 7, 30, bf16};
-      const Sequence sequence(s);
-      const size_t channels = 20;
-      const size_t half = 6;
-      const std::vector<int32_t> positions{29, 3};
-      const size_t heads = 2 * (3 + 2);
-      const Floats qkv = some_floats(positions.size() * heads * channels, 4);
-      const Floats rotary = some_floats(30 * 2 * half, 5);
-      model::ModelConfig config;
-      config.norm = model::Norm::kLayerNorm;
-      const reference::NormWeights q_norm{some_floats(channels, 6), some_floats(channels, 7)};
-      const reference::NormWeights k_norm{some_floats(channels, 8), some_floats(channels, 9)};
-      const auto rounded = [&](Floats y) {
-        for (float& v : y) v = bf16 ? arithmetic::round_bf16(v) : v;
-        return y;
-      };
-      const auto prepared = [&](const reference::NormWeights& norm, size_t first, size_t t) {
-        Floats y = reference::normalise(config, norm, {&qkv[first], channels}, false);
-        const float* cosine = &rotary[static_cast<size_t>(positions[t]) * 2 * half];
-        reference::rotate(y, {cosine, half}, {cosine + half, half}, interleaved);
-        return rounded(y);
-      };
-      Floats queries;
-      Floats keys(sequence.size(), 0.0f);
-      Floats values(sequence.size(), 0.0f);
-      for (size_t t = 0; t < positions.size(); ++t) {
-        for (int g = 0; g < 2; ++g) {
-          const size_t first = (t * heads + static_cast<size_t>(g) * 5) * channels;
-          for (size_t h = 0; h < 3; ++h) {
-            const Floats q = prepared(q_norm, first + h * channels, t);
-            queries.insert(queries.end(), q.begin(), q.end());
-          }
-          const auto place = static_cast<ptrdiff_t>(sequence.place(g, positions[t]));
-          const Floats k = prepared(k_norm, first + 3 * channels, t);
-          std::copy(k.begin(), k.end(), keys.begin() + place);
-          const auto v = qkv.begin() + static_cast<ptrdiff_t>(first + 4 * channels);
-          const Floats value = rounded(Floats(v, v + static_cast<ptrdiff_t>(channels)));
-          std::copy(value.begin(), value.end(), values.begin() + place);
-        }
-      }
-      const auto device_qkv = upload(qkv);
-      const auto device_rotary = upload(rotary);
-      const auto out = upload(Floats(queries.size(), NAN));
-      const auto k_gamma = upload(k_norm.gamma);
-      const auto k_beta = upload(k_norm.beta);
-      const auto q_gamma = upload(q_norm.gamma);
-      const auto q_beta = upload(q_norm.beta);
-      const auto stored_keys = upload(Floats(sequence.size(), 0.0f));  // bf16: half of it
-      const auto stored_values = upload(Floats(sequence.size(), 0.0f));
-      DeviceBuffer<int32_t> storage;
-      HeadsArgs args{.qkv = device_qkv.data(), .queries = out.data()};
-      args.cache = sequence.view(stored_keys.data(), stored_values.data());
-      args.tokens = sequence.tokens(positions, storage);
-      args.layer = 1;
-      args.per_group = 3;
-      args.q_norm = {q_gamma.data(), q_beta.data()};
-      args.k_norm = {k_gamma.data(), k_beta.data()};
-      args.epsilon = static_cast<float>(config.norm_epsilon);
-      args.centred = true;
-      args.rotary = device_rotary.data();
-      args.half = static_cast<int>(half);
-      args.interleaved = interleaved;
-      prepare_heads(args, nullptr);
-      EXPECT_TRUE(same_bits(download(out), queries)) << "bf16 " << bf16 << ", interleaved " << interleaved;
-      const auto stored = [&](const DeviceBuffer<float>& memory) {
-        Floats all = download(memory);
-        if (!bf16) return all;
-        std::vector<uint16_t> bits(all.size());
-        std::memcpy(bits.data(), all.data(), bits.size() * 2);
-        for (size_t i = 0; i < bits.size(); ++i) all[i] = arithmetic::from_bf16(bits[i]);
-        return all;
-      };
-      EXPECT_TRUE(same_bits(stored(stored_keys), keys)) << "bf16 " << bf16;
-      EXPECT_TRUE(same_bits(stored(stored_values), values)) << "bf16 " << bf16;
-    }
+  using enum model::Norm;
+  const HeadsCase cases[] = {
+      {20, 6, false, kLayerNorm},      {20, 6, true, kLayerNorm},      {64, 32, false, kRmsNorm},
+      {96, 48, false, kLayerNorm},     {96, 16, false, kRmsNorm},      {128, 64, false, kRmsNorm},
+      {128, 32, false, kRmsNorm},      {128, 64, true, kLayerNorm},    {128, 20, true, kRmsNorm},
+      {128, 20, false, kLayerNorm},    {256, 128, false, kRmsNorm},    {256, 32, false, kLayerNorm},
+      {300, 50, false, kRmsNorm},      {128, 0, false, kLayerNorm},    {128, 64, false, kRmsNorm, false},
+      {64, 32, true, kRmsNorm, false}, {16, 8, false, kRmsNorm, false}};
+  for (const HeadsCase& c : cases) {
+    for (const bool bf16 : {false, true}) compare_heads(c, bf16);
   }
 }
 

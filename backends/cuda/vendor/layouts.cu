@@ -45,15 +45,9 @@ __global__ void finish_kernel(FinishArgs a) {
   }
 }
 
-__device__ uint32_t bf16_pair(float low, float high) {
-  return arithmetic::to_bf16(low) | static_cast<uint32_t>(arithmetic::to_bf16(high)) << 16;
-}
-
 // Two neighbouring channels a thread.
-__global__ void gather_queries_kernel(const float* queries, int64_t count, int64_t all, uint32_t* to) {
-  for (int64_t i = first_item(); i < all; i += all_threads()) {
-    to[i] = i < count ? bf16_pair(queries[2 * i], queries[2 * i + 1]) : 0u;
-  }
+__global__ void gather_queries_kernel(const uint32_t* queries, int64_t count, int64_t all, uint32_t* to) {
+  for (int64_t i = first_item(); i < all; i += all_threads()) to[i] = i < count ? queries[i] : 0u;
 }
 
 // Eight neighbouring channels of a key or value a thread; blockIdx.y: keys or values.
@@ -104,7 +98,8 @@ void gather_heads(const AttendArgs& args, const RunPlace& run, const DenseHeads&
   const int64_t width = int64_t{args.cache.groups} * args.per_group * args.cache.channels;
   const int64_t all = dense.queries * width / 2;
   gather_queries_kernel<<<blocks_for(all), kThreads, 0, stream>>>(
-      args.queries + run.first * width, run.count * width / 2, all, static_cast<uint32_t*>(dense.q));
+      static_cast<const uint32_t*>(args.queries) + run.first * width / 2, run.count * width / 2, all,
+      static_cast<uint32_t*>(dense.q));
   check_launch("gather_queries");
   const int64_t vectors = int64_t{args.cache.groups} * dense.keys * args.cache.channels / 8;
   gather_cache_kernel<<<dim3(blocks_for(vectors), 2), kThreads, 0, stream>>>(args.cache, args.tokens, args.layer, run,

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "backends/cuda/kernels/attend_many.h"
+#include "backends/cuda/kernels/attend_any.h"
 #include "backends/cuda/kernels/linear_any.h"
 #include "backends/cuda/testing/on_device.h"
 #include "backends/cuda/vendor/fast_prefill.h"

@@ -64,8 +64,10 @@ class SomeSequence {
     const size_t vectors = size_t{2} * static_cast<size_t>(blocks) * static_cast<size_t>(shape.groups) * kBlock;
     keys_ = some_bf16(vectors * static_cast<size_t>(shape.channels), 1);
     values_ = some_bf16(vectors * static_cast<size_t>(shape.channels), 2);
-    std::vector<float> queries = some_numbers(static_cast<size_t>(count) * static_cast<size_t>(width), 3);
-    for (float& q : queries) q = arithmetic::round_bf16(3 * q);
+    std::vector<uint16_t> queries;
+    for (const float q : some_numbers(static_cast<size_t>(count) * static_cast<size_t>(width), 3)) {
+      queries.push_back(arithmetic::to_bf16(3 * q));
+    }
     queries_ = upload(queries);
     std::vector<int32_t> ints;
     ints.reserve(size_t{3} * static_cast<size_t>(count) + static_cast<size_t>(blocks) + 2);
@@ -103,8 +105,8 @@ class SomeSequence {
  private:
   int start_;
   int length_;
-  DeviceBuffer<uint16_t> keys_, values_, y_;
-  DeviceBuffer<float> queries_, splits_;
+  DeviceBuffer<uint16_t> keys_, values_, queries_, y_;
+  DeviceBuffer<float> splits_;
   DeviceBuffer<int32_t> ints_;
   AttendArgs args_;
 };

@@ -1,0 +1,192 @@
+#include "backends/cuda/kernels/attention.h"
+#include "backends/cuda/kernels/attention_math.cuh"
+#include "backends/cuda/runtime/error.h"
+
+namespace assay::cuda {
+namespace {
+
+// Which head of which token: group * (per_group + 2) + (query 0 .. per_group-1, key, value).
+struct Head {
+  int token;
+  int index;  // of the token's
+  int group;
+  int kind;
+  bool query;
+  bool value;
+};
+
+__device__ Head head_of(const HeadsArgs& a, int token, int index) {
+  const int kind = index % (a.per_group + 2);
+  return {token, index, index / (a.per_group + 2), kind, kind < a.per_group, kind == a.per_group + 1};
+}
+
+__device__ const float* source_of(const HeadsArgs& a, const Head& head) {
+  return a.qkv + (int64_t{head.token} * a.cache.groups * (a.per_group + 2) + head.index) * a.cache.channels;
+}
+
+template <class Stored>
+__device__ Stored* place_of(const HeadsArgs& a, const Head& head) {
+  if (head.query) {
+    return static_cast<Stored*>(a.queries) +
+           ((int64_t{head.token} * a.cache.groups + head.group) * a.per_group + head.kind) * a.cache.channels;
+  }
+  return static_cast<Stored*>(head.value ? a.cache.values : a.cache.keys) +
+         cache_offset(a.cache, a.tokens, a.layer, head.token, head.group, a.tokens.position[head.token]);
+}
+
+// a' = a cos - b sin, b' = b cos + a sin.
+__device__ float turned_first(float a, float b, float cosine, float sine) { return __fmaf_rn(a, cosine, -(b * sine)); }
+__device__ float turned_second(float a, float b, float cosine, float sine) { return __fmaf_rn(b, cosine, a * sine); }
+
+// Any number of channels: one warp a head.
+template <class Stored>
+__global__ void any_heads_kernel(const __grid_constant__ HeadsArgs a) {
+  extern __shared__ float y[];  // (channels)
+  const int lane = static_cast<int>(threadIdx.x);
+  const int channels = a.cache.channels;
+  const Head head = head_of(a, static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.x));
+  const float* source = source_of(a, head);
+  for (int i = lane; i < channels; i += 32) y[i] = source[i];
+  __syncwarp();
+  const HeadNorm norm = head.query ? a.q_norm : a.k_norm;
+  if (!head.value && norm.gamma != nullptr) {
+    const auto n = static_cast<float>(channels);
+    if (a.centred) {
+      const float mean = half_warp_dot(channels, [&](int k, float acc) { return __fmaf_rn(1.0f, y[k], acc); }) / n;
+      __syncwarp();
+      for (int i = lane; i < channels; i += 32) y[i] = y[i] - mean;
+      __syncwarp();
+    }
+    const float square = half_warp_dot(channels, [&](int k, float acc) { return __fmaf_rn(y[k], y[k], acc); }) / n;
+    const float scale = 1.0f / sqrtf(square + a.epsilon);
+    __syncwarp();
+    for (int i = lane; i < channels; i += 32) {
+      const float v = y[i] * scale;
+      y[i] = norm.beta == nullptr ? v * norm.gamma[i] : __fmaf_rn(v, norm.gamma[i], norm.beta[i]);
+    }
+    __syncwarp();
+  }
+  if (!head.value && a.half > 0) {
+    const float* cosine = a.rotary + int64_t{a.tokens.position[head.token]} * 2 * a.half;
+    for (int i = lane; i < a.half; i += 32) {
+      float& first = y[a.interleaved ? 2 * i : i];
+      float& second = y[a.interleaved ? 2 * i + 1 : i + a.half];
+      const float p = first;
+      first = turned_first(p, second, cosine[i], cosine[a.half + i]);
+      second = turned_second(p, second, cosine[i], cosine[a.half + i]);
+    }
+    __syncwarp();
+  }
+  Stored* to = place_of<Stored>(a, head);
+  for (int i = lane; i < channels; i += 32) store(to + i, y[i]);
+}
+
+constexpr int kThreads = 128;
+constexpr int kHeads = kThreads / kLanes;  // of a block
+
+// 16 * kEach channels, at most a dot's block: one half-warp a head, its lane l has channels l, l + 16, ... in
+// registers.
+template <class Stored, int kEach>
+__global__ void __launch_bounds__(kThreads) heads_kernel(const __grid_constant__ HeadsArgs a) {
+  constexpr int kChannels = kEach * kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int heads = a.cache.groups * (a.per_group + 2);
+  const int64_t wanted = int64_t{blockIdx.x} * kHeads + threadIdx.x / kLanes;
+  const int64_t last = int64_t{a.tokens.count} * heads - 1;
+  const int64_t index = min(wanted, last);
+  const Head head = head_of(a, static_cast<int>(index / heads), static_cast<int>(index % heads));
+  const float* source = source_of(a, head);
+  float y[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) y[i] = source[lane + kLanes * i];
+
+  if (a.q_norm.gamma != nullptr || a.k_norm.gamma != nullptr) {  // every thread, for the sums over half-warps
+    const HeadNorm norm = head.query ? a.q_norm : a.k_norm;
+    constexpr auto n = static_cast<float>(kChannels);
+    float v[kEach];
+    float mean = 0;
+    if (a.centred) {
+      float sum = 0;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) sum = __fmaf_rn(1.0f, y[i], sum);
+      mean = __shfl_sync(kWholeWarp, tree_sum(0.0f + sum), 0, kLanes) / n;
+    }
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      v[i] = a.centred ? y[i] - mean : y[i];
+      sum = __fmaf_rn(v[i], v[i], sum);
+    }
+    const float square = __shfl_sync(kWholeWarp, tree_sum(0.0f + sum), 0, kLanes) / n;
+    const float scale = 1.0f / sqrtf(square + a.epsilon);
+    if (!head.value && norm.gamma != nullptr) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        const float gamma = norm.gamma[lane + kLanes * i];
+        const float w = v[i] * scale;
+        y[i] = norm.beta == nullptr ? w * gamma : __fmaf_rn(w, gamma, norm.beta[lane + kLanes * i]);
+      }
+    }
+  }
+
+  const float* cosine = a.rotary + int64_t{a.tokens.position[head.token]} * 2 * a.half;
+  if (a.half > 0 && a.interleaved) {  // pairs are neighbouring lanes
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int pair = (lane + kLanes * i) / 2;
+      const float other = __shfl_xor_sync(kWholeWarp, y[i], 1);
+      if (head.value || pair >= a.half) continue;
+      const float sine = cosine[a.half + pair];
+      y[i] = lane % 2 == 0 ? turned_first(y[i], other, cosine[pair], sine)
+                           : turned_second(other, y[i], cosine[pair], sine);
+    }
+  } else if (a.half > 0 && !head.value) {  // pairs are half / 16 registers apart
+#pragma unroll
+    for (int apart = 1; apart <= kEach / 2; ++apart) {
+      if (a.half != apart * kLanes) continue;
+#pragma unroll
+      for (int i = 0; i < apart; ++i) {
+        const int pair = lane + kLanes * i;
+        const float first = y[i];
+        const float sine = cosine[a.half + pair];
+        y[i] = turned_first(first, y[i + apart], cosine[pair], sine);
+        y[i + apart] = turned_second(first, y[i + apart], cosine[pair], sine);
+      }
+    }
+  }
+  if (wanted > last) return;
+  Stored* to = place_of<Stored>(a, head);
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) store(to + lane + kLanes * i, y[i]);
+}
+
+template <class Stored>
+void launch(const HeadsArgs& args, cudaStream_t stream) {
+  const int heads = args.cache.groups * (args.per_group + 2);
+  const int channels = args.cache.channels;
+  const auto blocks = static_cast<unsigned>((int64_t{args.tokens.count} * heads + kHeads - 1) / kHeads);
+  const bool in_registers = args.interleaved || args.half % kLanes == 0;
+  switch (in_registers ? channels : 0) {
+    case 64:
+      return heads_kernel<Stored, 4><<<blocks, kThreads, 0, stream>>>(args);
+    case 96:
+      return heads_kernel<Stored, 6><<<blocks, kThreads, 0, stream>>>(args);
+    case 128:
+      return heads_kernel<Stored, 8><<<blocks, kThreads, 0, stream>>>(args);
+    case 256:
+      return heads_kernel<Stored, 16><<<blocks, kThreads, 0, stream>>>(args);
+    default:
+      any_heads_kernel<Stored><<<dim3(static_cast<unsigned>(heads), static_cast<unsigned>(args.tokens.count)), 32,
+                                 static_cast<size_t>(channels) * sizeof(float), stream>>>(args);
+  }
+}
+
+}  // namespace
+
+void prepare_heads(const HeadsArgs& args, cudaStream_t stream) {
+  if (args.tokens.count == 0) return;
+  (args.cache.bf16 ? launch<Bfloat16> : launch<float>)(args, stream);
+  check_launch("prepare_heads");
+}
+
+}  // namespace assay::cuda
