@@ -74,7 +74,7 @@ bool bench_layer(const Layer& layer, const std::vector<int>& sizes, const Stream
     return false;
   }
   const std::string name = std::string("gemm.") + layer.name;
-  std::printf("# %s: %s; rows %s\n", name.c_str(), fast->plans()[0].choice.name,
+  std::printf("# %s: %s; rows %s\n", name.c_str(), fast->plans()[0].text().c_str(),
               fast->plans()[0].rows_equal ? "equal" : "not equal");
   line(name + ".rows_equal", fast->plans()[0].rows_equal ? 1 : 0, "bool");
   const auto x = vendor::some_bf16(static_cast<size_t>(most) * static_cast<size_t>(layer.cols), 77);

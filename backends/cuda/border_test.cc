@@ -4,6 +4,7 @@
 #include "backends/cuda/cuda_model.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/vendor/fast_prefill.h"
 
 namespace assay::cuda {
 namespace {
@@ -29,6 +30,22 @@ TEST(CudaModel, OpeningFailsWithAReasonAndNeverACrash) {
     EXPECT_EQ(opened.status().code(), StatusCode::kInfra);
     EXPECT_EQ(opened.status().message(), device.status().message());
     EXPECT_THAT(opened.status().message(), HasSubstr("no CUDA device"));
+  }
+}
+
+// The libraries of prefill=fast are looked for before a checkpoint is.
+TEST(CudaModel, FastPrefillWithoutADeviceOrALibraryIsAReasonToo) {
+  model::ModelConfig config;
+  config.arithmetic = model::Arithmetic::kBf16;
+  const auto opened = open_cuda(config, "/nowhere", R"({"prefill":"fast"})");
+  ASSERT_FALSE(opened.ok());
+  const Result<Device> device = find_device();
+  const Status usable = vendor::FastPrefill::usable(true);
+  EXPECT_EQ(opened.status().code(), !device.ok()   ? StatusCode::kInfra
+                                    : !usable.ok() ? StatusCode::kUnsupported
+                                                   : StatusCode::kNotFound);
+  if (!device.ok()) {
+    EXPECT_EQ(opened.status().message(), device.status().message());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cuda/fast_operators.h"
 #include "backends/cuda/feed_forward.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/model_options.h"
@@ -13,6 +14,7 @@
 #include "backends/cuda/read_bandwidth.h"
 #include "backends/cuda/rotary_table.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/slices.h"
 #include "backends/cuda/workspace.h"
 #include "backends/reference/border/measurable.h"
 
@@ -39,7 +41,7 @@ struct CudaCache : Cache {
 class CudaModel : public backend::Model, public backend::Measurable {
  public:
   CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes,
-            const ModelOptions& options)
+            const ModelOptions& options, std::unique_ptr<vendor::FastPrefill> fast)
       : config_(config),
         device_(std::move(device)),
         weights_(std::move(weights)),
@@ -48,12 +50,19 @@ class CudaModel : public backend::Model, public backend::Measurable {
         bf16_(config.arithmetic == model::Arithmetic::kBf16),
         rotary_(config_),
         outputs_(config_, weights_),
-        w_(config_, options.slice) {}
+        w_(config_, options.slice),
+        fast_(std::move(fast)) {
+    if (fast_ != nullptr) fast_operators_ = fast_operators(*fast_);
+  }
 
   const ModelConfig& config() const override { return config_; }
   uint64_t weight_bytes() const override { return weights_.region.size(); }
   const std::string& device() const override { return name_; }
   const std::vector<std::string>& notes() const override { return notes_; }
+  uint64_t determinism() const override {
+    if (fast_ == nullptr || !bf16_) return backend::kOwnLevels;
+    return ASSAY_CAP_L1 | (fast_->equal_rows() ? uint64_t{ASSAY_CAP_L2} : 0);
+  }
 
   Result<std::unique_ptr<Cache>> make_cache(const assay_cache_spec& spec) override {
     return on_device([&]() -> Result<std::unique_ptr<Cache>> {
@@ -76,15 +85,18 @@ class CudaModel : public backend::Model, public backend::Measurable {
   Status forward(Cache& cache, std::span<const assay_run> runs, float* const* routing_margins) override {
     return on_device([&]() -> Status {
       use_device(device_);
-      w_.tokens.clear();
-      for (size_t r = 0; r < runs.size(); ++r) {
-        float* margins = routing_margins != nullptr ? routing_margins[r] : nullptr;
-        for (uint32_t i = 0; i < runs[r].count; ++i) {
-          w_.tokens.push_back({&runs[r], i, margins != nullptr ? margins + i * w_.moe_layers : nullptr});
-          if (w_.tokens.size() == w_.slice) slice(static_cast<CudaCache&>(cache));
+      const uint32_t least_fast = fast_ != nullptr && bf16_ ? vendor::kLeastTokens : 0;
+      for (const Slice& cut : cut_slices(runs, static_cast<uint32_t>(w_.slice), least_fast)) {
+        w_.tokens.clear();
+        w_.fast = cut.fast;
+        for (const Piece& piece : cut.pieces) {
+          float* margins = routing_margins != nullptr ? routing_margins[piece.run - runs.data()] : nullptr;
+          for (uint32_t i = piece.begin; i < piece.begin + piece.count; ++i) {
+            w_.tokens.push_back({piece.run, i, margins != nullptr ? margins + i * w_.moe_layers : nullptr});
+          }
         }
+        slice(static_cast<CudaCache&>(cache));
       }
-      if (!w_.tokens.empty()) slice(static_cast<CudaCache&>(cache));
       stream_.wait();
       return {};
     });
@@ -118,8 +130,8 @@ class CudaModel : public backend::Model, public backend::Measurable {
   }
 
  private:
-  // Passes w_.tokens through all layers, writes their outputs and clears them. Earlier tokens of the same sequences
-  // are in the cache, or earlier in this slice.
+  // Passes w_.tokens through all layers and writes their outputs. Earlier tokens of the same sequences are in the
+  // cache, or earlier in this slice.
   void slice(CudaCache& cache) {
     place_tokens(cache.block_size);
     const CacheView view{cache.keys.data(),
@@ -144,12 +156,11 @@ class CudaModel : public backend::Model, public backend::Measurable {
       attention(layer, static_cast<int>(l), view);
       norm(layer.mlp_norm);
       w_.mark(layer.router.weight.data != nullptr ? "mixture of experts" : "dense MLP", mlp_bytes(layer));
-      feed_forward(config_, layer, moe_layer, operators_, w_, stream_.get());
+      feed_forward(config_, layer, moe_layer, operators(), w_, stream_.get());
       moe_layer += layer.router.weight.data != nullptr ? 1 : 0;
     }
     w_.mark("output layer", static_cast<double>(weights_.output.bytes()));
-    outputs_.write(operators_, w_, stream_);
-    w_.tokens.clear();
+    outputs_.write(operators(), w_, stream_);
   }
 
   // Ids, positions and block tables of the slice's tokens to the device.
@@ -167,6 +178,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
     const assay_run* previous = nullptr;
     std::vector<const assay_run*> tables;  // of the slice's runs, in order
     w_.bundles.clear();
+    w_.runs.clear();
     for (size_t t = 0; t < count; ++t) {
       const Token& token = w_.tokens[t];
       if (token.run != previous || w_.bundles.back() == kBundle) {
@@ -177,7 +189,9 @@ class CudaModel : public backend::Model, public backend::Measurable {
         if (previous != nullptr) table += blocks_of(*previous, block_size);
         previous = token.run;
         tables.push_back(token.run);
+        w_.runs.push_back({static_cast<int>(t), 0, static_cast<int>(token.run->start + token.index)});
       }
+      ++w_.runs.back().count;
       w_.ints.push(table);
     }
     for (const int32_t value : w_.bundles) w_.ints.push(value);
@@ -216,7 +230,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
     args.bias = layer.bias;
     const Matrix& m = layer.weight;
     w_.mark(name, linear_bytes(m, args.tokens), 2.0 * m.rows * m.cols * args.tokens);
-    operators_.linear(args, stream_.get());
+    operators().linear(args, stream_.get());
   }
 
   // Weights once, inputs once, results once.
@@ -260,7 +274,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
     attend.scale = 1.0f / std::sqrt(static_cast<float>(config_.kv_channels));
     attend.y = w_.attended.of(heads * config_.kv_channels);
     w_.mark("attention", attention_bytes(), attention_flops());
-    attend_bundles(attend);
+    attend_runs(attend);
     linear("projection", layer.proj, attend.y, w_.projected.data());
     w_.mark("add", 12.0 * w_.places.count * config_.hidden_size);
     add(w_.projected.data(), w_.x.data(), int64_t{w_.places.count} * config_.hidden_size, stream_.get());
@@ -283,11 +297,25 @@ class CudaModel : public backend::Model, public backend::Measurable {
     return pairs * 4 * config_.num_attention_heads * config_.kv_channels;
   }
 
-  // All tokens at once, or as many bundles at a time as the scratch for their splits may hold.
-  void attend_bundles(AttendArgs attend) {
+  // Each run of a fast slice by itself where the vendor's attention takes it, all else by the own kernels.
+  void attend_runs(AttendArgs attend) {
+    const size_t bundles = w_.bundles.size() / 2;
+    if (!w_.fast) return attend_bundles(attend, 0, bundles);
+    attend.tokens = w_.places;
+    size_t end = 0;
+    for (const vendor::RunPlace& run : w_.runs) {
+      const size_t first = end;
+      while (end < bundles && w_.bundles[2 * end] < run.first + run.count) ++end;
+      if (!fast_->attend(attend, run, stream_.get())) attend_bundles(attend, first, end);
+    }
+  }
+
+  // The bundles [first_bundle, bundles): all at once, or as many at a time as the scratch for their splits may hold.
+  void attend_bundles(AttendArgs attend, size_t first_bundle, size_t bundles) {
     constexpr size_t kMostFloats = size_t{64} << 20;
     attend.tokens = w_.places;
-    if (const size_t floats = attend_floats(attend); floats <= kMostFloats) {
+    const bool all = first_bundle == 0 && bundles == w_.bundles.size() / 2;
+    if (const size_t floats = all ? attend_floats(attend) : kMostFloats + 1; floats <= kMostFloats) {
       w_.splits.reserve(floats);
       attend.splits = w_.splits.data();
       operators_.attend(attend, stream_.get());
@@ -295,8 +323,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
     }
     const size_t each = split_floats(1, config_.num_attention_heads, config_.kv_channels, w_.places.longest);
     const auto most = static_cast<int32_t>(std::max<size_t>(kBundle, kMostFloats / each));
-    const size_t bundles = w_.bundles.size() / 2;
-    for (size_t first = 0; first < bundles;) {
+    for (size_t first = first_bundle; first < bundles;) {
       size_t end = first;
       const int32_t begin = w_.bundles[2 * first];
       int32_t behind = begin;
@@ -315,6 +342,8 @@ class CudaModel : public backend::Model, public backend::Measurable {
     }
   }
 
+  const Operators& operators() const { return w_.fast ? fast_operators_ : operators_; }
+
   ModelConfig config_;
   Device device_;
   Weights weights_;
@@ -326,7 +355,23 @@ class CudaModel : public backend::Model, public backend::Measurable {
   RotaryTable rotary_;
   OutputStage outputs_;
   Workspace w_;
+  std::unique_ptr<vendor::FastPrefill> fast_;  // of prefill=fast, else null
+  Operators fast_operators_;
 };
+
+// The model of these weights; the vendor's libraries are opened where an option asks for them.
+Result<std::unique_ptr<backend::Model>> model_of(const Device& device, const ModelConfig& config, Weights weights,
+                                                 std::vector<std::string> notes, const ModelOptions& options) {
+  std::unique_ptr<vendor::FastPrefill> fast;
+  if (options.fast_prefill) {
+    auto opened = vendor::FastPrefill::open(prefill_model(config, weights, options.slice));
+    if (!opened) return opened.status();
+    fast = *std::move(opened);
+    notes.insert(notes.end(), fast->notes().begin(), fast->notes().end());
+  }
+  return std::unique_ptr<backend::Model>(
+      std::make_unique<CudaModel>(config, device, std::move(weights), std::move(notes), options, std::move(fast)));
+}
 
 Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const ModelConfig& config,
                                                 const std::string& checkpoint, const ModelOptions& options) {
@@ -336,16 +381,14 @@ Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const Mode
     Result<Weights> weights = random_weights(config, *options.random);
     if (!weights) return weights.status();
     notes.push_back("weights are random (backend option 'weights'), checkpoint '" + checkpoint + "' is not read");
-    return std::unique_ptr<backend::Model>(
-        std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes), options));
+    return model_of(device, config, std::move(*weights), std::move(notes), options);
   }
   Result<std::unique_ptr<model::Checkpoint>> opened = model::Checkpoint::open(checkpoint);
   if (!opened) return opened.status();
   Result<Weights> weights = load_weights(**opened, config, device, options.threads);
   if (!weights) return weights.status();
   notes = backend::unused_note((*opened)->contents().path, weights->unused);
-  return std::unique_ptr<backend::Model>(
-      std::make_unique<CudaModel>(config, device, std::move(*weights), std::move(notes), options));
+  return model_of(device, config, std::move(*weights), std::move(notes), options);
 }
 
 }  // namespace
@@ -354,9 +397,13 @@ Result<std::unique_ptr<backend::Model>> open_cuda(const ModelConfig& config, std
                                                   std::string_view options) {
   const Result<ModelOptions> parsed = parse_model_options(options);
   if (!parsed) return parsed.status();
-  if (parsed->fast_prefill) return unsupported("backend option 'prefill': fast is not in this build; use exact");
   Result<Device> device = find_device();
   if (!device) return device.status();
+  if (parsed->fast_prefill) {
+    if (Status usable = vendor::FastPrefill::usable(config.arithmetic == model::Arithmetic::kBf16); !usable.ok()) {
+      return usable;  // before the weights are read
+    }
+  }
   return on_device([&] { return open_on(*device, config, std::string(checkpoint), *parsed); });
 }
 

@@ -1,5 +1,8 @@
-// The operators that have more than one version. Every version gives the same bits.
+// The operators that have more than one version. Every version gives the same bits, but for those of prefill=fast
+// (fast_operators.h).
 #pragma once
+
+#include <functional>
 
 #include "backends/cuda/kernels/attend_any.h"
 #include "backends/cuda/kernels/linear_any.h"
@@ -7,8 +10,8 @@
 namespace assay::cuda {
 
 struct Operators {
-  void (*linear)(const LinearArgs& args, cudaStream_t stream) = linear_any;
-  void (*attend)(const AttendArgs& args, cudaStream_t stream) = attend_any;
+  std::function<void(const LinearArgs& args, cudaStream_t stream)> linear = linear_any;
+  std::function<void(const AttendArgs& args, cudaStream_t stream)> attend = attend_any;
 };
 
 }  // namespace assay::cuda

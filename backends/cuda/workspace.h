@@ -12,6 +12,7 @@
 #include "backends/cuda/kernels/attention.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/runtime/stream.h"
+#include "backends/cuda/vendor/layouts.h"
 #include "backends/model/config/model_config.h"
 
 namespace assay::cuda {
@@ -74,10 +75,12 @@ struct Workspace {
   KernelClock* clock = nullptr;
 
   std::vector<Token> tokens;  // of this slice
+  bool fast = false;          // this slice may take the vendor's kernels
   PassInts ints;
   Tokens places;  // into ints
   const int32_t* ids = nullptr;
-  std::vector<int32_t> bundles;  // (bundles, 2): first token and count
+  std::vector<int32_t> bundles;        // (bundles, 2): first token and count
+  std::vector<vendor::RunPlace> runs;  // of this slice
 
   DeviceBuffer<float> x;              // (slice, hidden) residual
   InputRows normed;                   // (slice) of (hidden)

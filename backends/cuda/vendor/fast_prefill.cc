@@ -6,6 +6,7 @@
 namespace assay::cuda::vendor {
 namespace {
 
+constexpr char kRefused[] = "backend option 'prefill': fast cannot be used; take exact";
 constexpr char kOption[] = "prefill=fast: ";
 
 std::string gigabytes(uint64_t bytes) {
@@ -18,6 +19,11 @@ std::string shape_text(const GemmPlan& plan) { return std::to_string(plan.rows) 
 
 }  // namespace
 
+Status FastPrefill::usable(bool bf16, const std::vector<std::filesystem::path>& folders) {
+  if (!bf16) return {};
+  return open_object(kCublasLt, folders).status().with(kRefused);
+}
+
 Result<std::unique_ptr<FastPrefill>> FastPrefill::open(const PrefillModel& model,
                                                        const std::vector<std::filesystem::path>& folders) {
   auto fast = std::make_unique<FastPrefill>();
@@ -26,7 +32,7 @@ Result<std::unique_ptr<FastPrefill>> FastPrefill::open(const PrefillModel& model
     return fast;
   }
   Result<FastLinear> linear = FastLinear::open(folders, model.matrices, model.most_tokens);
-  if (!linear) return linear.status().with("backend option 'prefill': fast cannot be used; take exact");
+  if (!linear) return linear.status().with(kRefused);
   fast->linear_ = *std::move(linear);
   Result<FastAttention> attention = FastAttention::open(folders, model.heads, model.most_tokens);
   const std::string no_attention = attention ? "" : attention.status().message();
@@ -37,10 +43,11 @@ Result<std::unique_ptr<FastPrefill>> FastPrefill::open(const PrefillModel& model
 
 void FastPrefill::describe(const std::string& no_attention) {
   std::string line = kOption + linear_.version() + " for dense layers of prompts from " + std::to_string(kLeastTokens) +
-                     " tokens on, with " + gigabytes(linear_.bytes()) + " of copies and workspace";
+                     " tokens on, with " + gigabytes(linear_.bytes()) +
+                     " of copies and workspace; algorithms (id.tile.stages.cluster.custom)";
   std::string unequal;
   for (const GemmPlan& plan : linear_.plans()) {
-    line += "; " + shape_text(plan) + ": " + plan.choice.name;
+    line += "; " + plan.text();
     if (!plan.rows_equal) unequal += (unequal.empty() ? "" : ", ") + shape_text(plan);
   }
   equal_rows_ = unequal.empty();

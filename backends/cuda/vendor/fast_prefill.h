@@ -27,7 +27,10 @@ struct PrefillModel {
 
 class FastPrefill {
  public:
-  // kUnsupported where cuBLASLt cannot be used: the option is refused. Without cuDNN, or where it has no plan,
+  // Whether open() would be refused for lack of a library; kUnsupported with the reason. Needs no device.
+  static Status usable(bool bf16, const std::vector<std::filesystem::path>& folders = object_folders());
+
+  // kUnsupported where it is not usable(): the option is refused. Without cuDNN, or where it has no plan,
   // attention is the own kernel's and a note says why. Takes about a second. Throws CudaError.
   static Result<std::unique_ptr<FastPrefill>> open(
       const PrefillModel& model, const std::vector<std::filesystem::path>& folders = object_folders());

@@ -34,7 +34,9 @@ bool rows_are_equal(int rows, int cols, int most, const Product& product) {
   const auto one_row = [&](std::vector<float>& to, const float* from) {
     check(cudaMemcpy(to.data(), from, height * sizeof(float), cudaMemcpyDeviceToHost), "cudaMemcpy");
   };
-  for (const int tokens : std::set<int>{std::min(7, most), std::min(64, most), std::min(300, most), most}) {
+  std::set<int> sizes{most};
+  for (const int tokens : {7, 64, 200, 300, 600, 1500}) sizes.insert(std::min(tokens, most));
+  for (const int tokens : sizes) {
     for (const int place : {0, tokens / 2, tokens - 1}) {
       product({rows, cols, 1, cols, rows}, x.data() + static_cast<size_t>(place) * width, y.data());
       one_row(alone, y.data());

@@ -88,6 +88,8 @@ TEST(VendorObject, AreLookedForBesideTheProgram) {
 }
 
 TEST(FastPrefill, WithoutCublasLtTheOptionIsRefused) {
+  EXPECT_EQ(FastPrefill::usable(true, {"/nowhere"}).code(), StatusCode::kUnsupported);
+  EXPECT_TRUE(FastPrefill::usable(false, {"/nowhere"}).ok());
   const auto fast = FastPrefill::open({.bf16 = true, .most_tokens = 64}, {"/nowhere"});
   ASSERT_FALSE(fast.ok());
   EXPECT_EQ(fast.status().code(), StatusCode::kUnsupported);

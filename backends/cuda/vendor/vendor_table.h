@@ -40,7 +40,7 @@ struct GemmShape {
 // One way to compute a shape. K is never split between blocks: no partial sums meet in memory.
 struct GemmChoice {
   uint64_t algorithm[8] = {};  // the library's own
-  char name[128] = "";         // for people
+  char name[64] = "";          // for people: algorithm, tile, stages, cluster and custom option by number
 };
 
 struct GemmCall {
@@ -49,6 +49,7 @@ struct GemmCall {
   const void* weight = nullptr;
   const void* x = nullptr;
   float* y = nullptr;
+  int32_t onto = 0;  // 1: y = y + the product
   void* workspace = nullptr;
   uint64_t workspace_bytes = 0;
   cudaStream_t stream = nullptr;

@@ -98,7 +98,7 @@ bool describe(const cublasLtMatmulAlgo_t& algorithm, GemmChoice& choice) {
   const auto reduction = attribute<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
   if (splits > 1 || reduction != CUBLASLT_REDUCTION_SCHEME_NONE) return false;
   std::memcpy(choice.algorithm, &algorithm, sizeof(algorithm));
-  std::snprintf(choice.name, sizeof(choice.name), "algorithm %d, tile %u, stages %u, cluster %u, custom %u",
+  std::snprintf(choice.name, sizeof(choice.name), "%d.%u.%u.%u.%u",
                 attribute<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID),
                 attribute<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),
                 attribute<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID),
@@ -162,7 +162,7 @@ int32_t fits(void* handle, const GemmShape* shape, const GemmChoice* choice, uin
 
 int32_t run(void* handle, const GemmCall* call, Text* why) {
   constexpr float kOne = 1;
-  constexpr float kZero = 0;
+  const float kept = call->onto != 0 ? 1.0f : 0.0f;  // of y
   Problem problem;
   if (const cublasStatus_t status = problem.make(call->shape); status != CUBLAS_STATUS_SUCCESS) {
     return fail(why, "cublasLt descriptors", status);
@@ -170,7 +170,7 @@ int32_t run(void* handle, const GemmCall* call, Text* why) {
   const cublasLtMatmulAlgo_t algorithm = algorithm_of(*call->choice);
   const cublasStatus_t status =
       cublasLtMatmul(static_cast<cublasLtHandle_t>(handle), problem.operation(), &kOne, call->weight, problem.weight(),
-                     call->x, problem.x(), &kZero, call->y, problem.y(), call->y, problem.y(), &algorithm,
+                     call->x, problem.x(), &kept, call->y, problem.y(), call->y, problem.y(), &algorithm,
                      call->workspace, call->workspace_bytes, call->stream);
   return status == CUBLAS_STATUS_SUCCESS ? 0 : fail(why, "cublasLtMatmul", status);
 }
