@@ -9,12 +9,13 @@
 #include "backends/cuda/kernels/pack.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/runtime/stream.h"
+#include "backends/model/weights/storage_order.h"
 #include "backends/reference/arithmetic/formats.h"
 
 namespace assay::cuda {
 namespace {
 
-constexpr int64_t kJobBytes = int64_t{8} << 20;
+constexpr int64_t kJobBytes = int64_t{4} << 20;
 
 void finish_vector(const UploadJob& job, float* values) {
   for (int64_t i = 0; i < (job.end - job.begin) * job.ref->cols && job.finish != Finish::kNone; ++i) {
@@ -23,27 +24,30 @@ void finish_vector(const UploadJob& job, float* values) {
   }
 }
 
-// One thread's two buffers: while one is copied, the other is read into.
+constexpr size_t kSlots = 2;  // a thread
+
+// One thread's slots: while one is copied, the other is read into.
 class Lane {
  public:
-  Lane(size_t bytes, bool tiles) {
-    for (Slot& slot : slots_) {
-      slot.pinned = PinnedBuffer<std::byte>(bytes);
-      if (tiles) slot.rows = DeviceBuffer<std::byte>(bytes);
-      slot.free.record(stream_);
+  // Both memories have room for kSlots jobs of up to `bytes` and outlive the lane.
+  Lane(std::byte* pinned, std::byte* device, size_t bytes) {
+    for (size_t i = 0; i < kSlots; ++i) {
+      slots_[i].pinned = pinned + i * bytes;
+      slots_[i].rows = device + i * bytes;
+      slots_[i].free.record(stream_);
     }
   }
 
-  Status upload(const model::Checkpoint& checkpoint, const UploadJob& job) {
-    Slot& slot = slots_[turn_++ % slots_.size()];
+  Status upload(model::CheckpointStream& files, const UploadJob& job) {
+    Slot& slot = slots_[turn_++ % kSlots];
     slot.free.wait();
-    std::byte* host = slot.pinned.data();
-    Status status = model::read_weight_rows(checkpoint, *job.ref, job.begin, job.end, job.dtype, host);
+    const Status status =
+        model::stream_weight_rows(files, reader_, *job.ref, {job.begin, job.end, job.dtype, slot.pinned});
     if (!status.ok()) return status;
-    if (job.finish != Finish::kNone) finish_vector(job, reinterpret_cast<float*>(host));
+    if (job.finish != Finish::kNone) finish_vector(job, reinterpret_cast<float*>(slot.pinned));
     std::byte* to = job.to + static_cast<size_t>(job.begin * job.ref->cols) * model::dtype_size(job.dtype);
-    if (job.tiles.tiled) to = slot.rows.data();
-    check(cudaMemcpyAsync(to, host, job.bytes(), cudaMemcpyHostToDevice, stream_.get()), "cudaMemcpyAsync");
+    if (job.tiles.tiled) to = slot.rows;
+    check(cudaMemcpyAsync(to, slot.pinned, job.bytes(), cudaMemcpyHostToDevice, stream_.get()), "cudaMemcpyAsync");
     if (job.tiles.tiled) {
       pack_tiles({job.tiles, to, static_cast<int>(job.begin), static_cast<int>(job.end - job.begin)}, stream_.get());
     }
@@ -55,36 +59,51 @@ class Lane {
 
  private:
   struct Slot {
-    PinnedBuffer<std::byte> pinned;
-    DeviceBuffer<std::byte> rows;  // what is packed from
+    std::byte* pinned = nullptr;
+    std::byte* rows = nullptr;  // on the device: what is packed from
     Event free;
   };
+  model::CheckpointStream::Reader reader_;
   Stream stream_;
-  std::array<Slot, 2> slots_;
+  std::array<Slot, kSlots> slots_;
   size_t turn_ = 0;
 };
+
+void sort_by_place(const model::Checkpoint& checkpoint, std::vector<UploadJob>& jobs) {
+  using Place = std::pair<uint32_t, uint64_t>;
+  model::StorageOrder order(checkpoint.contents());
+  std::vector<std::pair<Place, UploadJob>> placed;
+  placed.reserve(jobs.size());
+  for (const UploadJob& job : jobs) placed.emplace_back(order.place(*job.ref, job.begin), job);
+  std::ranges::stable_sort(placed, {}, [](const auto& entry) { return entry.first; });
+  for (size_t i = 0; i < jobs.size(); ++i) jobs[i] = placed[i].second;
+}
 
 }  // namespace
 
 int64_t rows_a_job(int64_t row_bytes) { return std::max<int64_t>(1, kJobBytes / row_bytes); }
 
-Status upload_all(const model::Checkpoint& checkpoint, const std::vector<UploadJob>& jobs, const Device& device,
-                  int threads) {
-  size_t bytes = 0;
-  bool tiles = false;
-  for (const UploadJob& job : jobs) {
-    bytes = std::max(bytes, job.bytes());
-    tiles = tiles || job.tiles.tiled;
-  }
+Status upload_all(const model::Checkpoint& checkpoint, std::vector<UploadJob> jobs, const Device& device, int threads) {
+  sort_by_place(checkpoint, jobs);
+  size_t bytes = 0;  // of a slot; a multiple of what vectors are copied in
+  for (const UploadJob& job : jobs) bytes = std::max(bytes, (job.bytes() + 255) / 256 * 256);
+  const size_t lane_bytes = bytes * kSlots;
+  const PinnedBuffer<std::byte> pinned(lane_bytes * static_cast<size_t>(threads));
+  const DeviceBuffer<std::byte> rows(pinned.size());
+  model::CheckpointStream files(checkpoint);
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   Status status;
-  const auto work = [&] {
+  const auto work = [&](int thread) {
+    const size_t first = lane_bytes * static_cast<size_t>(thread);
     const Status done = on_device([&]() -> Status {
       use_device(device);
-      Lane lane(bytes, tiles);
+      Lane lane(pinned.data() + first, rows.data() + first, bytes);
       for (size_t i = next.fetch_add(1); i < jobs.size(); i = next.fetch_add(1)) {
-        if (Status read = lane.upload(checkpoint, jobs[i]); !read.ok()) return read;
+        if (Status read = lane.upload(files, jobs[i]); !read.ok()) {
+          lane.wait();
+          return read;
+        }
       }
       lane.wait();
       return {};
@@ -95,9 +114,10 @@ Status upload_all(const model::Checkpoint& checkpoint, const std::vector<UploadJ
     next = jobs.size();
   };
   std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
+  for (int i = 1; i < threads; ++i) others.emplace_back(work, i);
+  work(0);
   others.clear();  // joins
+  if (status.ok()) status = files.finish();
   checkpoint.drop_pages();
   return status;
 }

@@ -1,5 +1,5 @@
-// Brings rows of a checkpoint's weights to the device: read into pinned memory by several threads, copied and packed
-// on a stream of each.
+// Brings rows of a checkpoint's weights to the device: several threads read the files front to back, each into two
+// pinned slots in turn; a slot is copied and packed on the thread's stream while the other one is read into.
 #pragma once
 
 #include <cstddef>
@@ -29,11 +29,12 @@ struct UploadJob {
   size_t bytes() const { return static_cast<size_t>((end - begin) * ref->cols) * model::dtype_size(dtype); }
 };
 
-// Rows that one job should take, so that a thread reads about 8 MB at a time.
+// Rows that one job should take, so that a thread reads about 4 MB at a time: enough for a copy at the link's speed.
 int64_t rows_a_job(int64_t row_bytes);
 
-// Where weights are tiled, the region is zero before. All jobs are done when it returns ok. Throws CudaError.
-Status upload_all(const model::Checkpoint& checkpoint, const std::vector<UploadJob>& jobs, const Device& device,
-                  int threads);
+// Where weights are tiled, the region is zero before. No two jobs share rows of a weight; their order does not matter.
+// All jobs are done, and the CRC of every chunk that they met is right, when it returns ok. Pinned memory: two jobs a
+// thread, and as much on the device. Throws CudaError.
+Status upload_all(const model::Checkpoint& checkpoint, std::vector<UploadJob> jobs, const Device& device, int threads);
 
 }  // namespace assay::cuda

@@ -140,6 +140,27 @@ class Mapper {
   const Dimension hidden_{config_.hidden_size, "hidden_size"};
 };
 
+// read(piece, dst, rows of the piece) for each piece that the rows meet; zeros behind the last one.
+template <class Read>
+Status rows_by_piece(const WeightRef& weight, const WeightRows& wanted, const Read& read) {
+  auto* bytes = static_cast<std::byte*>(wanted.dst);
+  const size_t row_bytes = static_cast<size_t>(weight.cols) * dtype_size(wanted.out);
+  int64_t first = 0;            // row of the weight at which the piece begins
+  int64_t next = wanted.begin;  // row to be written next
+  for (const Piece& piece : weight.pieces) {
+    const int64_t last = std::min(wanted.end, first + piece.rows);
+    if (next < last) {
+      const Status status = read(piece, bytes, {next - first, last - first});
+      if (!status.ok()) return status;
+      bytes += static_cast<size_t>(last - next) * row_bytes;
+      next = last;
+    }
+    first += piece.rows;
+  }
+  std::memset(bytes, 0, static_cast<size_t>(wanted.end - next) * row_bytes);
+  return {};
+}
+
 }  // namespace
 
 Result<WeightMap> map_weights(const CheckpointContents& contents, const ModelConfig& config) {
@@ -152,22 +173,16 @@ Status read_weight(const Checkpoint& checkpoint, const WeightRef& weight, Dtype 
 
 Status read_weight_rows(const Checkpoint& checkpoint, const WeightRef& weight, int64_t begin, int64_t end, Dtype out,
                         void* dst) {
-  auto* bytes = static_cast<std::byte*>(dst);
-  const size_t row_bytes = static_cast<size_t>(weight.cols) * dtype_size(out);
-  int64_t first = 0;     // row of the weight at which the piece begins
-  int64_t next = begin;  // row to be written next
-  for (const Piece& piece : weight.pieces) {
-    const int64_t last = std::min(end, first + piece.rows);
-    if (next < last) {
-      const Status status = checkpoint.read(piece.key, piece.leading, out, bytes, {next - first, last - first});
-      if (!status.ok()) return status;
-      bytes += static_cast<size_t>(last - next) * row_bytes;
-      next = last;
-    }
-    first += piece.rows;
-  }
-  std::memset(bytes, 0, static_cast<size_t>(end - next) * row_bytes);
-  return {};
+  return rows_by_piece(weight, {begin, end, out, dst}, [&](const Piece& piece, void* to, RowRange rows) {
+    return checkpoint.read(piece.key, piece.leading, out, to, rows);
+  });
+}
+
+Status stream_weight_rows(CheckpointStream& stream, CheckpointStream::Reader& reader, const WeightRef& weight,
+                          const WeightRows& rows) {
+  return rows_by_piece(weight, rows, [&](const Piece& piece, void* to, RowRange range) {
+    return stream.read(reader, piece.key, piece.leading, rows.out, to, range);
+  });
 }
 
 }  // namespace assay::model

@@ -11,6 +11,7 @@
 
 #include "assay/status.h"
 #include "backends/model/checkpoint/checkpoint.h"
+#include "backends/model/checkpoint/checkpoint_stream.h"
 #include "backends/model/config/model_config.h"
 
 namespace assay::model {
@@ -79,5 +80,17 @@ Status read_weight(const Checkpoint& checkpoint, const WeightRef& weight, Dtype 
 // The same for the rows [begin, end) alone.
 Status read_weight_rows(const Checkpoint& checkpoint, const WeightRef& weight, int64_t begin, int64_t end, Dtype out,
                         void* dst);
+
+// Rows [begin, end) as `out` to `dst`.
+struct WeightRows {
+  int64_t begin = 0;
+  int64_t end = 0;
+  Dtype out = Dtype::kFloat32;
+  void* dst = nullptr;
+};
+
+// The same through a stream. Failures: CheckpointStream::read.
+Status stream_weight_rows(CheckpointStream& stream, CheckpointStream::Reader& reader, const WeightRef& weight,
+                          const WeightRows& rows);
 
 }  // namespace assay::model
