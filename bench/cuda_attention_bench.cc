@@ -110,6 +110,8 @@ class Pass {
               length,
               bundles_.data(),
               static_cast<int>(bundles.size() / 2)};
+    where_.alone = 0;
+    for (size_t b = 1; b < bundles.size(); b += 2) where_.alone += bundles[b] == 1 ? 1 : 0;
     splits_ = DeviceBuffer<float>(attend_floats(args(0)));
   }
 

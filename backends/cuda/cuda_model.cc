@@ -204,6 +204,8 @@ class CudaModel : public backend::Model, public backend::Measurable {
     w_.places.table = w_.ints.at(2 * count);
     w_.places.bundles = w_.ints.at(3 * count);
     w_.places.bundle_count = static_cast<int>(w_.bundles.size() / 2);
+    w_.places.alone = 0;
+    for (size_t b = 1; b < w_.bundles.size(); b += 2) w_.places.alone += w_.bundles[b] == 1 ? 1 : 0;
     w_.places.blocks = w_.ints.at(3 * count + w_.bundles.size());
     rotary_.cover(static_cast<size_t>(w_.places.longest), stream_);
   }
@@ -335,6 +337,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
       attend.tokens.count = behind;
       attend.tokens.bundles = w_.places.bundles + 2 * first;
       attend.tokens.bundle_count = static_cast<int>(end - first);
+      attend.tokens.alone = -1;
       w_.splits.reserve(each * static_cast<size_t>(behind - begin));
       attend.splits = w_.splits.data();
       operators_.attend(attend, stream_.get());

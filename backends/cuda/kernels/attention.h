@@ -27,6 +27,7 @@ struct Tokens {
   int longest = 0;                    // 1 + largest position
   const int32_t* bundles = nullptr;   // (bundle_count, 2): first token and count of neighbouring tokens of one sequence
   int bundle_count = 0;
+  int alone = -1;  // bundles of one token among them; -1: not known
 };
 
 inline constexpr int kBundle = 128;  // most tokens of a bundle

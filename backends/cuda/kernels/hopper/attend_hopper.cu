@@ -1,0 +1,401 @@
+#include "backends/cuda/kernels/hopper/attend_hopper.h"
+#include "backends/cuda/kernels/hopper/attention_rows.cuh"
+#include "backends/cuda/kernels/hopper/attention_tiles.cuh"
+#include "backends/cuda/kernels/hopper/wgmma_attention.cuh"
+#include "backends/cuda/runtime/error.h"
+
+namespace assay::cuda {
+namespace {
+
+using namespace hopper_attention;
+
+// Results of wgmma may be read from here on.
+template <int kCount>
+__device__ void settle(float (&d)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+// A warpgroup's 64 queries; a thread has two rows, those of mma's d. What is cheap to find again is no member:
+// registers are what is short here.
+template <int kChannels>
+class Queries {
+ public:
+  __device__ Queries(const AttendArgs& a, uint32_t memory) : a_(a), memory_(memory), scale_(kLog2E * a.scale) {}
+
+  __device__ void attend() {
+    load();
+    const Work work = work_of_block(a_);
+    const int* positions = a_.tokens.position + work.first;
+    const int begin = warpgroup() * kGroupRows;
+    const int tiles = positions[min(begin + kGroupRows, work.count) - 1] / kTilePositions + 1;
+    const int whole = min((positions[begin] + 1) / kTilePositions, tiles - 1);
+    ask_for_scores(0);
+    wgmma_wait<0>();
+    take_scores(0);
+    int tile = 0;
+    for (; tile < whole; ++tile) take_whole_tile(tile);
+    for (; tile < tiles; ++tile) take_last_tile(tile, tile + 1 < tiles);
+    store();
+    for (const int all = positions[work.count - 1] / kTilePositions + 1; tile < all; ++tile) {
+      skip(keys(tile));  // for the other warpgroup
+      skip(values(tile));
+    }
+  }
+
+ private:
+  static constexpr int kSums = kChannels / 2;  // numbers of a thread: two rows, two of every eight channels
+  static constexpr int kScores = kTilePositions / 2;
+  static constexpr int kSteps = kTilePositions / 16;
+
+  __device__ static int warpgroup() { return static_cast<int>(threadIdx.x) / kWarpgroup - 1; }
+  __device__ static int column() { return static_cast<int>(threadIdx.x) % 4 * 2; }  // the first of mma's d
+  // Row r (0, 1) of the thread within the bundle, and its position, -1 where there is no such token.
+  __device__ static int row(int r) {
+    return (static_cast<int>(threadIdx.x) - kWarpgroup) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * r;
+  }
+  __device__ int position(int r) const {
+    const Work work = work_of_block(a_);
+    return row(r) < work.count ? a_.tokens.position[work.first + row(r)] : -1;
+  }
+  __device__ uint32_t queries() const { return memory_ + static_cast<uint32_t>(warpgroup()) * kGroupRows * kLine; }
+  __device__ Slot<kChannels> keys(int tile) const { return {memory_, Half::kKeys, tile}; }
+  __device__ Slot<kChannels> values(int tile) const { return {memory_, Half::kValues, tile}; }
+  __device__ static void skip(const Slot<kChannels>& slot) {
+    slot.wait_full();
+    slot.release();
+  }
+
+  __device__ static void barrier() {
+    asm volatile("bar.sync %0, %1;" ::"r"(warpgroup() + 1), "n"(kWarpgroup) : "memory");
+  }
+  __device__ static bool any(bool mine) {
+    uint32_t all;
+    asm volatile(
+        "{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tbarrier.cta.red.or.pred q, %2, %3, p;\n\t"
+        "selp.u32 %0, 1, 0, q;\n\t}"
+        : "=r"(all)
+        : "r"(static_cast<uint32_t>(mine)), "r"(warpgroup() + 1), "n"(kWarpgroup)
+        : "memory");
+    return all != 0;
+  }
+
+  // The queries, in the order of keys, to shared memory.
+  __device__ void load() const {
+    const Work work = work_of_block(a_);
+    const int heads = a_.cache.groups * a_.per_group;
+    const auto* all = static_cast<const Bfloat16*>(a_.queries);
+    for (auto i = threadIdx.x % kWarpgroup; i < kGroupRows * kChannels / 8; i += kWarpgroup) {
+      const uint32_t row = i / (kChannels / 8);
+      const uint32_t eight = i % (kChannels / 8);
+      const int token = warpgroup() * kGroupRows + static_cast<int>(row);
+      uint4 q = make_uint4(0, 0, 0, 0);
+      if (token < work.count) {
+        const int64_t at = (int64_t{work.first + token} * heads + work.head) * kChannels + 8 * eight;
+        q = *reinterpret_cast<const uint4*>(all + at);
+      }
+      put(row, score_place(2 * eight), q.x, q.y);
+      put(row, score_place(2 * eight + 1), q.z, q.w);
+    }
+    publish_to_wgmma();
+    barrier();
+  }
+  __device__ void put(uint32_t row, uint32_t place, uint32_t first, uint32_t second) const {
+    asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(queries() + place / kLine * kHalfQueries +
+                                                          swizzled(row, place % kLine)),
+                 "r"(first), "r"(second)
+                 : "memory");
+  }
+
+  // A tile that every query sees and after which another one follows. The products of 16 positions run while the
+  // weights of the next are computed; the scores of the next tile come last.
+  __device__ void take_whole_tile(int tile) {
+    const bool starts = tile % kSplitTiles == 0;
+    raise_top(starts);
+    values(tile).wait_full();
+    publish_to_wgmma();
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if (step >= 2) {
+        wgmma_wait<1>();
+        hold(step % 2);
+      }
+      weigh_scores(step);
+      multiply_step(tile, step, starts);
+      add_ones(step);
+    }
+    ask_for_scores(tile + 1);
+    wgmma_wait<1>();
+    take_sums(tile);
+    wgmma_wait<0>();
+    take_scores(tile + 1);
+    if ((tile + 1) % kSplitTiles == 0) merge<true>(tile / kSplitTiles);
+  }
+
+  __device__ void take_last_tile(int tile, bool more) {
+    const bool starts = tile % kSplitTiles == 0;
+    hide(tile * kTilePositions);
+    raise_top(starts);
+    values(tile).wait_full();
+    publish_to_wgmma();
+    const bool row_by_row = any(unbounded_values(values(tile).data()));
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      weigh_scores(step);
+      add_ones(step);
+      if (row_by_row) {
+        multiply_row_by_row(tile, step, starts);
+      } else {
+        multiply_step(tile, step, starts);
+        wgmma_wait<0>();
+      }
+      settle(sums_);
+    }
+    take_sums(tile);
+    if ((tile + 1) % kSplitTiles == 0 || !more) merge<false>(tile / kSplitTiles);
+    if (!more) return;
+    ask_for_scores(tile + 1);
+    wgmma_wait<0>();
+    take_scores(tile + 1);
+  }
+
+  __device__ void multiply_step(int tile, int step, bool starts) {
+    const uint64_t its = value_descriptor(values(tile).data() + static_cast<uint32_t>(step) * 16 * kLine, kHalfTile);
+    wgmma_fence();
+    multiply(sums_, high_[step % 2], its, !starts || step > 0);
+    multiply(sums_, low_[step % 2], its, true);
+    wgmma_commit();
+  }
+  // Keeps the weights, which wgmma reads, until here.
+  __device__ void hold(int i) const {
+    for (const uint4& w : {high_[i], low_[i]}) asm volatile("" ::"r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w));
+  }
+  __device__ void take_sums(int tile) {
+    settle(sums_);
+    hold(0);
+    hold(1);
+    values(tile).release();
+  }
+
+  __device__ void ask_for_scores(int tile) {
+    keys(tile).wait_full();
+    publish_to_wgmma();
+    wgmma_fence();
+#pragma unroll
+    for (uint32_t step = 0; step < kChannels / 16; ++step) {
+      const uint32_t at = step % 4 * 32;
+      multiply(scores_, descriptor(queries() + step / 4 * kHalfQueries + at),
+               descriptor(keys(tile).data() + step / 4 * kHalfTile + at), step > 0);
+    }
+    wgmma_commit();
+  }
+  __device__ void take_scores(int tile) {
+    settle(scores_);
+    keys(tile).release();
+  }
+  __device__ void hide(int begin) {
+    const int last[2] = {position(0), position(1)};
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) {
+      const int at = begin + i / 4 * 8 + column() + i % 2;
+      if (at > last[i / 2 % 2]) scores_[i] = -INFINITY;
+    }
+  }
+
+  // The running maximum takes the scores in; the sums so far are scaled to it.
+  __device__ void raise_top(bool starts) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float larger = scores_[2 * r];
+#pragma unroll
+      for (int i = 1; i < kScores / 2; ++i) larger = fmaxf(larger, scores_[i / 2 * 4 + 2 * r + i % 2]);
+      larger = fmaxf(larger, __shfl_xor_sync(kWholeWarp, larger, 1));
+      larger = fmaxf(larger, __shfl_xor_sync(kWholeWarp, larger, 2));
+      const float before = starts ? -INFINITY : top_[r];
+      top_[r] = fmaxf(before, larger);
+      if (starts) {
+        ones_[2 * r] = 0;
+        continue;
+      }
+      const float by = rescale(before, top_[r], scale_);
+      ones_[2 * r] = __fmul_rn(ones_[2 * r], by);
+#pragma unroll
+      for (int i = 0; i < kSums / 4; ++i) {
+        sums_[4 * i + 2 * r] = __fmul_rn(sums_[4 * i + 2 * r], by);
+        sums_[4 * i + 2 * r + 1] = __fmul_rn(sums_[4 * i + 2 * r + 1], by);
+      }
+    }
+  }
+
+  // Scores of 16 positions become the two parts of p.
+  __device__ void weigh_scores(int step) {
+    const float* s = scores_ + 8 * step;
+    uint4& high = high_[step % 2];
+    uint4& low = low_[step % 2];
+    split_probabilities(p(s[0], 0), p(s[1], 0), high.x, low.x);
+    split_probabilities(p(s[2], 1), p(s[3], 1), high.y, low.y);
+    split_probabilities(p(s[4], 0), p(s[5], 0), high.z, low.z);
+    split_probabilities(p(s[6], 1), p(s[7], 1), high.w, low.w);
+  }
+  __device__ float p(float score, int r) const { return probability(score, top_[r], scale_); }
+
+  __device__ void add_ones(int step) {
+    mma(ones_, high_[step % 2], kOnes, kOnes);
+    mma(ones_, low_[step % 2], kOnes, kOnes);
+  }
+
+  // Whether the thread's part of a tile holds an infinity or a NaN.
+  __device__ static bool unbounded_values(uint32_t tile) {
+    bool found = false;
+    for (uint32_t at = threadIdx.x % kWarpgroup * 16; at < Layout<kChannels>::kTile; at += kWarpgroup * 16) {
+      const uint4 v = load_shared(tile + at);
+      found = found || unbounded(v.x) || unbounded(v.y) || unbounded(v.z) || unbounded(v.w);
+    }
+    return found;
+  }
+
+  // As multiply_step(), but no row meets a value that it does not see.
+  __device__ void multiply_row_by_row(int tile, int step, bool starts) {
+    RowByRow<kChannels> work;
+    work.values = values(tile).data() + static_cast<uint32_t>(step) * 16 * kLine;
+    work.begin = tile * kTilePositions + step * 16;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) work.position[r] = position(r);
+    work.high = high_[step % 2];
+    work.low = low_[step % 2];
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) work.sums[i] = starts && step == 0 ? 0.0f : sums_[i];
+    multiply_rows(work);
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) sums_[i] = work.sums[i];
+  }
+
+  // The thread's four sums of eight channels from 8 n on, of the splits so far.
+  __device__ uint32_t sums_so_far(int n) const {
+    return memory_ + Layout<kChannels>::kSums +
+           (static_cast<uint32_t>(n) * kConsumers * kWarpgroup + threadIdx.x - kWarpgroup) * 16;
+  }
+
+  // Puts the sums of a split behind those before it; kWhole: every query sees it.
+  template <bool kWhole>
+  __device__ void merge(int split) {
+    bool seen[2];
+    SplitMerge both[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      seen[r] = split == 0 || kWhole || position(r) >= split * kSplit;
+      both[r] = merge_splits(all_top_[r], top_[r], scale_);
+      if (!seen[r]) continue;
+      all_ones_[r] = split == 0 ? ones_[2 * r] : merged(all_ones_[r], ones_[2 * r], both[r]);
+      all_top_[r] = split == 0 ? top_[r] : both[r].top;
+    }
+#pragma unroll
+    for (int n = 0; n < kChannels / 8; ++n) {
+      float sums[4];
+      if (split > 0) {
+        const uint4 so_far = load_shared(sums_so_far(n));
+        const uint32_t words[4] = {so_far.x, so_far.y, so_far.z, so_far.w};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float before = __uint_as_float(words[i]);
+          sums[i] = seen[i / 2] ? merged(before, sums_[4 * n + i], both[i / 2]) : before;
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sums[i] = sums_[4 * n + i];
+      }
+      asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(sums_so_far(n)), "f"(sums[0]), "f"(sums[1]),
+                   "f"(sums[2]), "f"(sums[3])
+                   : "memory");
+    }
+  }
+
+  __device__ void store() const {
+    const Work work = work_of_block(a_);
+    auto* y = static_cast<Bfloat16*>(a_.y.data) + work.head * kChannels + column();
+#pragma unroll
+    for (int n = 0; n < kChannels / 8; ++n) {
+      const uint4 sums = load_shared(sums_so_far(n));
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        if (row(r) >= work.count) continue;
+        *reinterpret_cast<uint32_t*>(y + int64_t{work.first + row(r)} * a_.y.stride + 8 * n) =
+            two_bf16(attended(__uint_as_float(r == 0 ? sums.x : sums.z), all_ones_[r]),
+                     attended(__uint_as_float(r == 0 ? sums.y : sums.w), all_ones_[r]));
+      }
+    }
+  }
+
+  const AttendArgs& a_;
+  uint32_t memory_;
+  float scale_;
+  float scores_[kScores];
+  uint4 high_[2];  // of the steps in turn
+  uint4 low_[2];
+  float sums_[kSums];  // of this split
+  float ones_[4] = {};
+  float top_[2];
+  float all_ones_[2] = {};  // of the splits before it
+  float all_top_[2] = {};
+};
+
+template <int kChannels>
+__global__ void __launch_bounds__(kThreads, 1) hopper_kernel(const __grid_constant__ AttendArgs a, int least) {
+  extern __shared__ __align__(kEight) uint8_t shared[];
+  const uint32_t memory = shared_address(shared);
+  const Work work = work_of_block(a);
+  if (work.count < least) return;
+  const int consumers = (work.count + kGroupRows - 1) / kGroupRows;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      for (const Half half : {Half::kKeys, Half::kValues}) {
+        const Slot<kChannels> slot(memory, half, stage);
+        barrier_init(slot.full(), kWarpgroup);
+        barrier_init(slot.empty(), static_cast<uint32_t>(consumers * kWarpgroup / 32));
+      }
+    }
+    barrier_publish();
+  }
+  __syncthreads();
+  if (threadIdx.x < kWarpgroup) {
+    give_registers<40>();
+    copy_tiles<kChannels>(a, work, memory);
+  } else {
+    take_registers<232>();
+    if (static_cast<int>(threadIdx.x) / kWarpgroup <= consumers) Queries<kChannels>(a, memory).attend();
+  }
+}
+
+template <int kChannels>
+void launch(const AttendArgs& args, int least, cudaStream_t stream) {
+  constexpr auto kShared = static_cast<int>(Layout<kChannels>::kBytes);
+  check(cudaFuncSetAttribute(hopper_kernel<kChannels>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
+        "attend_hopper");
+  const dim3 grid(static_cast<unsigned>(args.cache.groups * args.per_group),
+                  static_cast<unsigned>(args.tokens.bundle_count));
+  hopper_kernel<kChannels><<<grid, kThreads, kShared, stream>>>(args, least);
+  check_launch("attend_hopper");
+}
+
+int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0;
+  int value = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&value, attribute, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+}  // namespace
+
+bool hopper_attends(const AttendArgs& args) {
+  return args.cache.bf16 && (args.cache.channels == 64 || args.cache.channels == 128) &&
+         args.tokens.bundles != nullptr && device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
+         device_attribute(cudaDevAttrComputeCapabilityMinor) == 0;
+}
+
+void attend_hopper(const AttendArgs& args, int least, cudaStream_t stream) {
+  if (args.tokens.bundle_count == 0) return;
+  (args.cache.channels == 64 ? launch<64> : launch<128>)(args, least, stream);
+}
+
+}  // namespace assay::cuda
