@@ -177,27 +177,23 @@ void kernels(RandomModel& bench, double gbs) {
   });
 }
 
-// Milliseconds of a persistent step with other requests ahead.
+// Milliseconds of a persistent step by the units in flight.
 void sweep(RandomModel& bench, double gbs) {
   constexpr int kReplays = 16;
-  for (const int position : {128, 4096}) {
+  for (const int position : {128, 1024, 4096}) {
     const auto start = [&] {
       bench.start(1, position);
       bench.args().splits = (position + kReplays) / kSplit + 1;
     };
     start();
     bench.args().advance = true;
-    for (const PersistentArgs& own :
-         {PersistentArgs{.ahead = 0}, PersistentArgs{.in_flight = 8, .ahead = 0}, PersistentArgs{.ahead = 12},
-          PersistentArgs{.ahead = 24, .pace = 200}, PersistentArgs{.ahead = 24},
-          PersistentArgs{.ahead = 24, .pace = 600}, PersistentArgs{.ahead = 24, .pace = 1000},
-          PersistentArgs{.in_flight = 4, .ahead = 24}, PersistentArgs{.in_flight = 7, .ahead = 24},
-          PersistentArgs{.ahead = 40}, PersistentArgs{.ahead = 64}}) {
+    for (const int in_flight : {3, 4, 5, 6, 7, 8, 12}) {
+      const PersistentArgs own = {.in_flight = in_flight};
       const double ms = time_graph(
           bench, [&] { bench.step_persistent(own); }, kReplays, start);
       const size_t bytes = bench.step_bytes(position + kReplays / 2, bench.shape().topk);
-      std::printf("persistent at %4d, %d in flight, %2d ahead, every %4d cycles: %.3f ms (%.1f%%)\n", position,
-                  own.in_flight, own.ahead, own.pace, ms, bytes / ms / 1e4 / gbs);
+      std::printf("persistent at %4d, %d in flight: %.3f ms (%.1f%%)\n", position, own.in_flight, ms,
+                  bytes / ms / 1e4 / gbs);
     }
   }
 }

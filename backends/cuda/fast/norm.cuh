@@ -7,6 +7,8 @@ namespace assay::cuda::fast {
 
 constexpr int kOperandPad = 32;                 // elements between tokens, against bank conflicts
 constexpr int kNormScratch = 2 * kHidden / 16;  // floats
+constexpr int kRawStride = kSegment + 16;       // floats between segments, against bank conflicts
+constexpr int kNormRaw = kHidden / kSegment * kRawStride;
 
 __host__ __device__ constexpr int operand_stride(int k) { return k + kOperandPad; }
 
@@ -40,23 +42,41 @@ class RmsNorm {
     });
   }
 
-  // The same with tagged x, once it is there.
-  __device__ void run(const uint64_t* x, uint32_t tag, int tokens, bf16* y, float* scratch) const {
-    run(tokens, y, scratch, [x, tag](int token, int at, float(&v)[16]) {
-      at += token * kHidden;
+  // The same with x as words that may not be there yet (ptx.cuh), `stride` words from token to token.
+  __device__ void run_words(const uint32_t* x, int stride, int tokens, bf16* y, float* scratch) const {
+    run(tokens, y, scratch, [x, stride](int token, int at, float(&v)[16]) {
+      const uint32_t* from = x + token * stride + at;
       bool there = false;
       uint32_t first;
-      while (!there) there = load_tagged(x + at, tag, first);  // little traffic while it is not there
+      while (!there) there = load_word(from, first);  // little traffic while it is not there
       do {
         there = true;
 #pragma unroll
         for (int i = 0; i < 16; ++i) {
           uint32_t word;
-          there &= load_tagged(x + at + i * 16, tag, word);
+          there &= load_word(from + i * 16, word);
           v[i] = __uint_as_float(word);
         }
       } while (!there);
       __syncwarp();
+    });
+  }
+
+  // The same for one token by the whole block, each thread four neighbours at a time; raw: kNormRaw floats.
+  __device__ void run_words(const uint32_t* x, float* raw, bf16* y, float* scratch) const {
+    constexpr int kPieces = kHidden / 4 / kThreads;
+    uint4 words[kPieces];
+    wait_for_words(x + threadIdx.x * 4, kThreads * 4, words);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int at = (i * kThreads + threadIdx.x) * 4;
+      *reinterpret_cast<uint4*>(raw + at / kSegment * kRawStride + at % kSegment) = words[i];
+    }
+    block_sync();
+    run(1, y, scratch, [raw](int, int at, float(&v)[16]) {
+#pragma unroll
+      for (int i = 0; i < 16; ++i) v[i] = raw[at / kSegment * kRawStride + at % kSegment + i * 16];
     });
   }
 

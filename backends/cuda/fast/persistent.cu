@@ -18,18 +18,15 @@ __global__ void __launch_bounds__(kThreads + 64, 1) persistent_kernel(const __gr
     }
     barrier_init(shared_address(&shared.ring.known));
     barrier_init(shared_address(&shared.ring.attended));
-    shared.ring.requested = 0;
-    shared.ring.stalled = 0;
     barrier_publish();
   }
   __syncthreads();
   if (threadIdx.x >= kThreads) {
     if (threadIdx.x == kThreads) {
-      Requests<kUnits<kColumns>> requests(shared.ring, args.in_flight);
-      Walk(args, shared.routed, shared.tasks, requests).run();
-    } else if (threadIdx.x == kThreads + 32 && args.ahead > 0) {
-      Ahead<kUnits<kColumns>> ahead(shared.ring, args.ahead, args.pace);
-      Walk(args, shared.routed, shared.tasks, ahead).run();
+      Requests<kUnits<kColumns>>(args, shared.routed, shared.tasks, shared.ring).run();
+    } else if (threadIdx.x >= kThreads + 32) {
+      clear_board(args);
+      if (kColumns == 1) route_all(args, shared);
     }
     return;
   }
@@ -86,7 +83,9 @@ bool prefers_persistent(const StepArgs& args) { return args.tokens <= 4 && persi
 cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cudaStream_t stream) {
   const ModelWeights& model = *args.model;
   const StepBuffers& b = args.buffers;
-  if (!persistent_takes(args)) return cudaErrorInvalidValue;
+  if (!persistent_takes(args) || args.tokens > b.shape.tokens || args.splits > b.shape.splits) {
+    return cudaErrorInvalidValue;
+  }
   Args a = {};
   for (size_t i = 0; i < model.layers.size(); ++i) a.layers[i] = model.layers[i];
   a.layer_count = static_cast<int>(model.layers.size());
@@ -113,20 +112,11 @@ cudaError_t persistent_step(const StepArgs& args, const PersistentArgs& own, cud
   a.pick = pick_args(args);
   a.counters = b.grid_counters;
   a.in_flight = own.in_flight;
-  a.ahead = own.ahead;
-  a.pace = own.pace;
-  uint64_t* place = b.tagged;
-  const auto take = [&](int numbers) {
-    uint64_t* first = place;
-    place += static_cast<size_t>(args.tokens) * numbers;
-    return first;
-  };
-  a.tagged.qkv = take(model.groups * (model.heads_per_group + 2) * kHeadSize);
-  a.tagged.attended = take(kHidden / 2);
-  a.tagged.projected = take(kHidden);
-  a.tagged.x = take(kHidden);
-  a.tagged.logits = take(kMostExperts);
-  a.tagged.splits = take(kHidden / kHeadSize * args.splits * kSplitNumbers);
+  a.board = b.board;
+  a.most_tokens = b.shape.tokens;
+  a.board_size = board_size(b.shape);
+  a.board_inner = a.board_size - b.shape.widest / 2;
+  a.splits_tagged = b.tagged_splits;
   a.times = own.times;
   return args.tokens == 1 ? start<1>(a, stream) : start<8>(a, stream);
 }

@@ -12,25 +12,18 @@ constexpr int kMostTasks = 16;  // of attention (a split of a group of a token) 
 constexpr int kPersistentCounters = 4;
 constexpr int kSplitNumbers = kHeadSize + 4;
 
-// Numbers of StepBuffers::tagged a token.
-constexpr int persistent_workspace(int qkv_rows, int splits) {
-  return qkv_rows + kHidden / 2 + 2 * kHidden + kMostExperts + kHidden / kHeadSize * splits * kSplitNumbers;
+// Words of StepBuffers::board a layer, token and set (two sets).
+constexpr int board_size(const StepShape& shape) {
+  const int qkv_rows = shape.groups * (shape.heads_per_group + 2) * kHeadSize;
+  return kHidden / 2 + 2 * kHidden + kMostExperts + qkv_rows + shape.widest / 2;
 }
 
-// Units of 8 KB that a block has in flight at a time. Measured on an H200: 4 to 6 are best; with more, the loads that
+// Units of 8 KB that a block has in flight at a time. Measured on an H200: 5 to 7 are best; with more, the loads that
 // the blocks wait for queue behind the weights.
-constexpr int kInFlight = 5;
-
-// While a block's ring is full it asks for the units after it, up to kAhead of them, to be brought into the
-// second-level cache, one every kPace cycles: so memory goes on working while blocks wait for one another, and no
-// faster than it can, so that nothing queues.
-constexpr int kAhead = 0;
-constexpr int kPace = 400;
+constexpr int kInFlight = 6;
 
 struct PersistentArgs {
   int in_flight = kInFlight;
-  int ahead = kAhead;
-  int pace = kPace;
   long long* times = nullptr;  // (blocks, 16): cycles of the phases are added, work and wait in turn; or null
 };
 

@@ -58,17 +58,15 @@ __device__ inline void Step<kColumns>::take_heads(int layer, const Task& t) {
   const float* turns = a_.rotary + static_cast<size_t>(t.position) * kHeadSize + 2 * lane;
   const float2 cosine = *reinterpret_cast<const float2*>(turns);
   const float2 sine = *reinterpret_cast<const float2*>(turns + kHeadSize / 2);
-  const uint64_t* rows =
-      a_.tagged.qkv + (static_cast<size_t>(t.token) * a_.groups + t.group) * (per_group + 2) * kHeadSize;
+  const uint32_t* rows = words(layer, t.token, BoardPlaces::kQkv) + t.group * (per_group + 2) * kHeadSize;
   const bool newest = t.newest();
   for (int r = warp_; r < per_group + (newest ? 2 : 0); r += kWarps) {
-    uint32_t words[4];
-    const uint64_t* row = rows + r * kHeadSize + 2 * lane;
-    while (!(load_tagged(row, tag(layer), words[0], words[1]) &
-             load_tagged(row + kHeadSize / 2, tag(layer), words[2], words[3]))) {
+    uint32_t w[4];
+    const uint32_t* row = rows + r * kHeadSize + 2 * lane;
+    while (!(load_words(row, w[0], w[1]) & load_words(row + kHeadSize / 2, w[2], w[3]))) {
     }
-    float2 p = make_float2(__uint_as_float(words[0]), __uint_as_float(words[2]));
-    float2 q = make_float2(__uint_as_float(words[1]), __uint_as_float(words[3]));
+    float2 p = make_float2(__uint_as_float(w[0]), __uint_as_float(w[2]));
+    float2 q = make_float2(__uint_as_float(w[1]), __uint_as_float(w[3]));
     if (r <= per_group) {
       p = rotate(p, cosine.x, sine.x);
       q = rotate(q, cosine.y, sine.y);
@@ -217,18 +215,18 @@ __device__ inline void Step<kColumns>::attend(int layer, const Task& t) {
     const uint32_t from =
         ring_unit(s_.ring, unit) + (step % (kUnitPositions / 16) * 16 + 2 * c) * kKeyBytes + (16 * warp_ + g) * 4;
     const uint32_t mine = c % 2 * 32;  // lanes of neighbouring positions start with different banks
-    uint32_t words[2][4];
+    uint32_t word[2][4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const uint32_t at = from + (i / 2 * 8 + i % 2) * kKeyBytes;
       const uint32_t early = load_shared_word(at + mine);
       const uint32_t late = load_shared_word(at + (mine ^ 32));
-      words[0][i] = mine == 0 ? early : late;
-      words[1][i] = mine == 0 ? late : early;
+      word[0][i] = mine == 0 ? early : late;
+      word[1][i] = mine == 0 ? late : early;
     }
 #pragma unroll
     for (int q = 0; q < 2; ++q) {
-      const uint32_t(&w)[4] = words[q];
+      const uint32_t(&w)[4] = word[q];
       const uint32_t even[2] = {__byte_perm(w[0], w[1], 0x5410), __byte_perm(w[2], w[3], 0x5410)};
       const uint32_t odd[2] = {__byte_perm(w[0], w[1], 0x7632), __byte_perm(w[2], w[3], 0x7632)};
       mma(sums[2 * q], high, even[0], even[1]);
@@ -251,25 +249,24 @@ __device__ inline void Step<kColumns>::leave(int layer, const Task& t, const flo
   AttentionShared& s = s_.attention;
   const int g = threadIdx.x % 32 / 4;
   const int c = threadIdx.x % 4;
-  const size_t head = static_cast<size_t>(t.token) * (kHidden / kHeadSize) + t.group * a_.heads_per_group + g;
+  const int head = t.group * a_.heads_per_group + g;
   const bool whole = t.position < kSplit;
 #pragma unroll
   for (int q = 0; q < 2; ++q) {
     const int channel = 32 * warp_ + 16 * q + 4 * c;
     const float values[4] = {sums[2 * q][0], sums[2 * q + 1][0], sums[2 * q][1], sums[2 * q + 1][1]};
     if (whole) {
-      uint64_t* y = a_.tagged.attended + head * (kHeadSize / 2);
+      uint32_t* y = words(layer, t.token, BoardPlaces::kAttended) + head * (kHeadSize / 2);
       const float sum = s.ones[g];
 #pragma unroll
       for (int i = 0; i < 4; i += 2) {
-        store_tagged(
-            y + operand_place(channel + i) / 2,
-            pack(__float2bfloat16_rn(attended(values[i], sum)), __float2bfloat16_rn(attended(values[i + 1], sum))),
-            tag(layer));
+        store_word(y + operand_place(channel + i) / 2,
+                   two_bf16(attended(values[i], sum), attended(values[i + 1], sum)));
       }
       continue;
     }
-    uint64_t* y = a_.tagged.splits + (head * a_.splits + t.split) * kSplitNumbers;
+    const size_t row = static_cast<size_t>(t.token) * (kHidden / kHeadSize) + head;
+    uint64_t* y = a_.splits_tagged + (row * a_.splits + t.split) * kSplitNumbers;
 #pragma unroll
     for (int i = 0; i < 4; ++i) store_tagged(y + channel + i, __float_as_uint(values[i]), tag(layer));
     if (channel == 0) {

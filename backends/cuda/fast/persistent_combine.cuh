@@ -13,7 +13,7 @@ __device__ inline void Step<kColumns>::combine(int layer, int token, int head, i
   const int splits = __ldcg(a_.positions + token) / kSplit + 1;
   if (splits == 1) return;
   const size_t row = static_cast<size_t>(token) * (kHidden / kHeadSize) + head;
-  const uint64_t* from = a_.tagged.splits + row * a_.splits * kSplitNumbers;
+  const uint64_t* from = a_.splits_tagged + row * a_.splits * kSplitNumbers;
   float top = -INFINITY;
   float sum = 0.0f;
   float value = 0.0f;
@@ -60,8 +60,8 @@ __device__ inline void Step<kColumns>::combine(int layer, int token, int head, i
   const float mine = attended(value, sum);
   const float next = __shfl_down_sync(kWholeWarp, mine, 1);
   if (lane % 2 == 0) {
-    store_tagged(a_.tagged.attended + (row * kHeadSize + operand_place(channel + lane)) / 2,
-                 pack(__float2bfloat16_rn(mine), __float2bfloat16_rn(next)), tag(layer));
+    store_word(words(layer, token, BoardPlaces::kAttended) + (head * kHeadSize + operand_place(channel + lane)) / 2,
+               pack(__float2bfloat16_rn(mine), __float2bfloat16_rn(next)));
   }
 }
 

@@ -5,18 +5,75 @@
 
 namespace assay::cuda::fast::persistent {
 
+// Where the router's logits of a layer are.
+__device__ inline RouterArgs router_args(const Args& a, const ExpertWeights& w, const uint32_t* board, int layer) {
+  return {.bias = w.bias,
+          .experts = w.experts,
+          .topk = w.topk,
+          .scaling_factor = w.scaling_factor,
+          .words = board + static_cast<size_t>(layer) * a.most_tokens * a.board_size + BoardPlaces::kLogits,
+          .word_stride = a.board_size};
+}
+
+// Adds where block 0 writes a layer's choice.
+__device__ inline void write_choice(const Args& a, int routed_layer, RouterArgs& args) {
+  if (blockIdx.x != 0) return;
+  if (a.chosen != nullptr) args.chosen = a.chosen + static_cast<size_t>(routed_layer) * a.routing_stride * args.topk;
+  if (a.margins != nullptr) args.margins = a.margins + static_cast<size_t>(routed_layer) * a.routing_stride;
+}
+
+// By a warp of its own, for one token: chooses every layer's experts as soon as the logits are there.
+template <int kColumns>
+__device__ inline void route_all(const Args& a, Shared<kColumns>& s) {
+  const uint32_t* board = board_set(a, false);
+  int routed = 0;
+  for (int layer = 0; layer < a.layer_count; ++layer) {
+    const ExpertWeights& w = a.layers[layer].experts;
+    if (w.experts == 0) continue;
+    RouterArgs args = router_args(a, w, board, layer);
+    write_choice(a, routed++, args);
+    route_one(args, s.routed);
+    if (threadIdx.x % 32 == 0) barrier_arrive(shared_address(&s.ring.known));
+  }
+}
+
+// By a warp of its own: what the launch before this one left on the board is taken off.
+__device__ inline void clear_board(const Args& a) {
+  uint32_t* board = board_set(a, true);
+  const int pieces = static_cast<int>(__ldcg(a.counters + 1)) * a.board_size / 4;
+  for (int layer = 0; layer < a.layer_count; ++layer) {
+    auto* words = reinterpret_cast<uint4*>(board + static_cast<size_t>(layer) * a.most_tokens * a.board_size);
+    for (int i = blockIdx.x * 32 + threadIdx.x % 32; i < pieces; i += gridDim.x * 32) words[i] = make_uint4(0, 0, 0, 0);
+  }
+}
+
+template <int kColumns>
+__device__ inline void Step<kColumns>::choose(int layer) {
+  const ExpertWeights& w = a_.layers[layer].experts;
+  const uint32_t known = shared_address(&s_.ring.known);
+  if constexpr (kColumns == 1) {
+    barrier_wait(known, routings_ % 2);
+  } else {
+    RouterArgs args = router_args(a_, w, board_, layer);
+    write_choice(a_, routings_, args);
+    route(args, a_.tokens, s_.routed);
+    if (threadIdx.x == 0) barrier_arrive(known);
+  }
+  ++routings_;
+}
+
 template <int kColumns>
 __device__ inline void Step<kColumns>::up(int layer) {
   const LayerWeights& l = a_.layers[layer];
   const ExpertWeights& w = l.experts;
   const RmsNorm norm(l.mlp_gamma, a_.eps);
   uint4 x[2 * kStages];
-  normed(norm, a_.tagged.projected, tag(layer), x);
+  normed(norm, layer, BoardPlaces::kProjected, x);
   barrier_.stamp(7);
   if (turn_.router() < w.experts / 16) {
     tiles(1, x, [&](int, int row, int column, float sum) {
-      store_tagged(a_.tagged.logits + column * w.experts + turn_.router() * 16 + row,
-                   __float_as_uint(a_.rounded_router ? round_bf16(sum) : sum), tag(layer));
+      store_word(words(layer, column, BoardPlaces::kLogits) + turn_.router() * 16 + row,
+                 __float_as_uint(a_.rounded_router ? round_bf16(sum) : sum));
     });
     block_sync();
   }
@@ -28,33 +85,23 @@ __device__ inline void Step<kColumns>::up(int layer) {
 #pragma unroll 1
   for (int n = 0; n < count || routing; ++n) {
     if (routing && n == shared) {
-      route({.bias = w.bias,
-             .experts = w.experts,
-             .topk = w.topk,
-             .scaling_factor = w.scaling_factor,
-             .tagged = a_.tagged.logits,
-             .tag = tag(layer),
-             .chosen = turn_.block == 0 ? chosen_ : nullptr,
-             .margins = turn_.block == 0 ? margins_ : nullptr},
-            a_.tokens, s_.routed);
-      if (threadIdx.x == 0) barrier_arrive(shared_address(&s_.ring.known));
-      if (chosen_ != nullptr) chosen_ += a_.routing_stride * w.topk;
-      if (margins_ != nullptr) margins_ += a_.routing_stride;
+      choose(layer);
       count += count_tiles(turn_.routed(), s_.routed.active_count * per_expert, turn_.grid);
       routing = false;
     }
     if (n < count) unit(x, partial(n - first));
-    if (n + 1 - first == kRoundTiles<kColumns> || (n + 1 >= count && !routing)) {
+    if (n + 1 - first == kRoundTiles || (n + 1 >= count && !routing)) {
       block_sync();
-      const int tiles = min(kRoundTiles<kColumns>, count - first);
+      const int tiles = min(kRoundTiles, count - first);
       for (int i = threadIdx.x; i < tiles * 4 * kColumns; i += kThreads) {
         activate(layer, i / (4 * kColumns), first + i / (4 * kColumns), shared, i % (4 * kColumns));
       }
-      first += kRoundTiles<kColumns>;
+      first += kRoundTiles;
       block_sync();
     }
   }
-  barrier_.arrive(3);
+  if constexpr (kColumns > 1) barrier_.arrive(3);
+  barrier_.stamp(6);
 }
 
 template <int kColumns>
@@ -66,8 +113,10 @@ __device__ inline void Step<kColumns>::activate(int layer, int in_round, int pla
   int row = element / kColumns * 2;
   float factor = 1.0f;
   bf16* base;
+  int first;  // of one token's inner vectors
   if (place < shared) {
     row += (turn_.shared() + place * turn_.grid) * 8;
+    first = w.topk * w.width;
     base = static_cast<bf16*>(a_.buffers.shared_inner) + static_cast<size_t>(token) * w.shared_width;
   } else {
     const int index = turn_.routed() + (place - shared) * turn_.grid;
@@ -76,6 +125,7 @@ __device__ inline void Step<kColumns>::activate(int layer, int in_round, int pla
     const int rank = rank_of(s_.routed, token, s_.routed.expert[slot]);
     if (rank < 0) return;
     factor = s_.routed.weight[token][rank];
+    first = rank * w.width;
     base = static_cast<bf16*>(a_.buffers.inner) + static_cast<size_t>(token * w.topk + rank) * w.width;
   }
   const float* from = s_.partials + in_round * kWarps * 16 * kColumns + element / kColumns * 2 * kColumns + token;
@@ -87,7 +137,38 @@ __device__ inline void Step<kColumns>::activate(int layer, int in_round, int pla
     inner[i] = __float2bfloat16_rn(activated(gate, up, factor));
   }
   const uint32_t word = pack(inner[0], inner[1]);
-  *reinterpret_cast<uint32_t*>(base + operand_place(row)) = word;
+  if constexpr (kColumns == 1) {
+    store_word(words(layer, 0, a_.board_inner) + (first + operand_place(row)) / 2, word);
+  } else {
+    *reinterpret_cast<uint32_t*>(base + operand_place(row)) = word;
+  }
+}
+
+// `pieces` times 16 bytes of inner vectors from the board to shared memory, once they are there.
+template <int kColumns>
+__device__ inline void Step<kColumns>::stage(const uint32_t* from, int pieces) {
+  constexpr int kEach = (kStagedNumbers / 8 + kThreads - 1) / kThreads;
+  uint4 words[kEach];
+  bool missing[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) missing[i] = static_cast<int>(threadIdx.x) + i * kThreads < pieces;
+  bool all;
+  do {
+    all = true;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      if (missing[i]) missing[i] = !load_words(from + (threadIdx.x + i * kThreads) * 4, words[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) all = all && !missing[i];
+  } while (!all);
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int piece = threadIdx.x + i * kThreads;
+    if (piece < pieces) *reinterpret_cast<uint4*>(s_.staged + piece * 8) = words[i];
+  }
+  barrier_.stamp(9);
 }
 
 template <int kColumns>
@@ -104,9 +185,7 @@ __device__ inline void Step<kColumns>::down(int layer) {
   const int row = threadIdx.x / kColumns;
   const int column = threadIdx.x % kColumns;
   const bool sums = mine && row < 16 && column < a_.tokens;
-  float* to = a_.buffers.x + static_cast<size_t>(column) * kHidden + turn_.strip() * 16 + row;
-  const float residual = sums ? __ldcg(to) : 0.0f;
-  barrier_.wait(4);
+  if constexpr (kColumns > 1) barrier_.wait(4);
   if (!mine) return;
   const auto operand = [&](int n) -> const bf16* {
     const int u = warp_ + n * kWarps;
@@ -130,14 +209,7 @@ __device__ inline void Step<kColumns>::down(int layer) {
   uint4 x[2 * kStages];
   const int routed_numbers = w.experts > 0 ? w.topk * w.width : 0;
   if constexpr (kColumns == 1) {
-    for (int i = threadIdx.x; i < (routed_numbers + w.shared_width) / 8; i += kThreads) {
-      const bf16* from = i < routed_numbers / 8
-                             ? static_cast<const bf16*>(a_.buffers.inner) + i * 8
-                             : static_cast<const bf16*>(a_.buffers.shared_inner) + (i - routed_numbers / 8) * 8;
-      copy_async(shared_address(s_.staged + i * 8), from);
-    }
-    copy_commit();
-    copy_wait<0>();
+    stage(words(layer, 0, a_.board_inner), (routed_numbers + w.shared_width) / 8);
     block_sync();
   } else {
     load(x, operand(0));
@@ -195,10 +267,8 @@ __device__ inline void Step<kColumns>::down(int layer) {
   }
   sequence_ += all_units;
   if (sums) {
-    const float now = __fadd_rn(residual, total);
-    *to = now;
-    store_tagged(a_.tagged.x + static_cast<size_t>(column) * kHidden + turn_.strip() * 16 + row, __float_as_uint(now),
-                 tag(layer));
+    residual_ = __fadd_rn(residual_, total);
+    store_word(words(layer, column, BoardPlaces::kX) + turn_.strip() * 16 + row, __float_as_uint(residual_));
   }
   barrier_.stamp(8);
 }

@@ -1,4 +1,4 @@
-// The two ends of the ring: the warps that ask for the block's units in the order of their use, and the multiplication
+// The two ends of the ring: the warp that asks for the block's units in the order of their use, and the multiplication
 // of one.
 #pragma once
 
@@ -35,33 +35,24 @@ __device__ inline void multiply_unit(Ring<kUnits>& ring, int sequence, const uin
   if (threadIdx.x % 32 == 0) release_unit(ring, sequence);
 }
 
-// One or two runs of memory that make up a unit.
-struct Runs {
-  const char* first;
-  int first_bytes;
-  const char* second;
-  int second_bytes;
-};
-__device__ inline Runs runs_of(const Unit& unit) { return {unit.tiles, unit.count * 512, nullptr, 0}; }
-
-// All units of a block in the order of their use, for two visitors: the one that fills the ring and the one that asks
-// for units ahead of it. Visitor: known(Runs) for units that do not hang on a routing, routed(Runs) for those that do.
-template <class Visitor>
-class Walk {
+// Asks for all units of a block in the order of their use.
+template <int kUnits>
+class Requests {
  public:
-  __device__ Walk(const Args& args, const Routed& routed, const Tasks& tasks, Visitor& visitor)
+  __device__ Requests(const Args& args, const Routed& routed, const Tasks& tasks, Ring<kUnits>& ring)
       : a_(args),
         routed_(routed),
         tasks_(tasks),
-        visitor_(visitor),
-        turn_{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)} {}
+        ring_(ring),
+        turn_{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)},
+        policy_(evict_first()) {}
 
   __device__ void run() {
     for (int layer = 0; layer < a_.layer_count; ++layer) {
       const LayerWeights& l = a_.layers[layer];
       const ExpertWeights& w = l.experts;
       tiles(l.qkv, turn_.qkv(), a_.groups * (a_.heads_per_group + 2) * (kHeadSize / 16));
-      if (layer == 0) visitor_.wait_for_tasks();
+      if (layer == 0) barrier_wait(shared_address(&ring_.attended), 0);
       for (int n = 0; n < tasks_.count; ++n) {
         keys_or_values(static_cast<const char*>(a_.cache.keys) + layer * a_.layer_bytes, tasks_.task[n]);
         keys_or_values(static_cast<const char*>(a_.cache.values) + layer * a_.layer_bytes, tasks_.task[n]);
@@ -70,38 +61,20 @@ class Walk {
       if (strip) tiles(l.projection, turn_.strip(), turn_.strip() + 1);
       tiles(w.router, turn_.router(), w.experts / 16);
       tiles(w.shared_fc1, turn_.shared(), w.shared_width / 8);
-      if (w.experts > 0) visitor_.routed(*this, w, strip);
+      if (w.experts > 0) {
+        barrier_wait(shared_address(&ring_.known), routings_++ % 2);
+        routed(w, strip);
+      }
       for (int segment = 0; strip && segment < segments(w.shared_width); ++segment) {
-        visitor_.known(runs_of(unit_of(w.shared_fc2, turn_.strip(), segment, w.shared_width)));
+        request(unit_of(w.shared_fc2, turn_.strip(), segment, w.shared_width));
       }
     }
     const int all = a_.vocabulary / 16;
     for (int first = turn_.block * kWarps; first < all; first += turn_.grid * kWarps) {
       for (int segment = 0; segment < kHidden / kSegment; ++segment) {
         for (int warp = 0; warp < kWarps; ++warp) {
-          visitor_.known(runs_of(first + warp < all ? unit_of(a_.output, first + warp, segment, kHidden) : Unit{}));
+          request(first + warp < all ? unit_of(a_.output, first + warp, segment, kHidden) : Unit{});
         }
-      }
-    }
-  }
-
-  // The routed experts' units of a layer, each to request(Runs).
-  template <class Request>
-  __device__ void routed(const ExpertWeights& w, bool strip, const Request& request) {
-    const int active = routed_.active_count;
-    const int per_expert = w.width / 8;
-    const size_t fc1_bytes = static_cast<size_t>(w.width) * kHidden * 4;
-    for (int index = turn_.routed(); index < active * per_expert; index += turn_.grid) {
-      const int slot = index / per_expert;
-      const char* fc1 = static_cast<const char*>(w.fc1) + routed_.expert[slot] * fc1_bytes;
-      for (int segment = 0; segment < kWarps; ++segment) {
-        request(runs_of(unit_of(fc1, index - slot * per_expert, segment, kHidden)));
-      }
-    }
-    for (int slot = 0; strip && slot < active; ++slot) {
-      const char* fc2 = static_cast<const char*>(w.fc2) + routed_.expert[slot] * (fc1_bytes / 2);
-      for (int segment = 0; segment < segments(w.width); ++segment) {
-        request(runs_of(unit_of(fc2, turn_.strip(), segment, w.width)));
       }
     }
   }
@@ -109,8 +82,24 @@ class Walk {
  private:
   __device__ void tiles(const void* matrix, int first, int count) {
     for (int tile = first; tile < count; tile += turn_.grid) {
+      for (int segment = 0; segment < kWarps; ++segment) request(unit_of(matrix, tile, segment, kHidden));
+    }
+  }
+  __device__ void routed(const ExpertWeights& w, bool strip) {
+    const int active = routed_.active_count;
+    const int per_expert = w.width / 8;
+    const size_t fc1_bytes = static_cast<size_t>(w.width) * kHidden * 4;
+    for (int index = turn_.routed(); index < active * per_expert; index += turn_.grid) {
+      const int slot = index / per_expert;
+      const char* fc1 = static_cast<const char*>(w.fc1) + routed_.expert[slot] * fc1_bytes;
       for (int segment = 0; segment < kWarps; ++segment) {
-        visitor_.known(runs_of(unit_of(matrix, tile, segment, kHidden)));
+        request(unit_of(fc1, index - slot * per_expert, segment, kHidden));
+      }
+    }
+    for (int slot = 0; strip && slot < active; ++slot) {
+      const char* fc2 = static_cast<const char*>(w.fc2) + routed_.expert[slot] * (fc1_bytes / 2);
+      for (int segment = 0; segment < segments(w.width); ++segment) {
+        request(unit_of(fc2, turn_.strip(), segment, w.width));
       }
     }
   }
@@ -119,96 +108,37 @@ class Walk {
     for (int at = 0; at < task.count; at += kUnitPositions) {
       const char* first = layer + static_cast<size_t>(task.rows[at / 16]) * kKeyBytes;
       const bool two = at + 16 < task.count;
-      const char* second = two ? layer + static_cast<size_t>(task.rows[at / 16 + 1]) * kKeyBytes : first;
-      if (two && second == first + kRun) {
-        visitor_.known(Runs{first, kUnitBytes, nullptr, 0});
+      const char* second = two ? layer + static_cast<size_t>(task.rows[at / 16 + 1]) * kKeyBytes : nullptr;
+      if (second == first + kRun) {
+        request(first, kUnitBytes, nullptr, 0);
       } else {
-        visitor_.known(Runs{first, kRun, second, two ? kRun : 0});
+        request(first, kRun, second, two ? kRun : 0);
       }
     }
+  }
+  __device__ void request(const Unit& unit) { request(unit.tiles, unit.count * 512, nullptr, 0); }
+  // A unit made of one or two runs of memory.
+  __device__ void request(const char* first, int first_bytes, const char* second, int second_bytes) {
+    const int place = sequence_ % kUnits;
+    if (sequence_ >= kUnits) barrier_wait(shared_address(&ring_.empty[place]), (sequence_ / kUnits - 1) % 2);
+    const int before = sequence_ - a_.in_flight;
+    if (before >= 0) wait_for_unit(ring_, before);
+    const uint32_t full = shared_address(&ring_.full[place]);
+    const uint32_t to = shared_address(ring_.units[place]);
+    barrier_expect(full, first_bytes + second_bytes);
+    if (first_bytes > 0) copy_bulk(to, first, first_bytes, full, policy_);
+    if (second_bytes > 0) copy_bulk(to + first_bytes, second, second_bytes, full, policy_);
+    ++sequence_;
   }
 
   const Args& a_;
   const Routed& routed_;
   const Tasks& tasks_;
-  Visitor& visitor_;
-  Turn turn_;
-};
-
-// Fills the ring.
-template <int kUnits>
-class Requests {
- public:
-  __device__ Requests(Ring<kUnits>& ring, int in_flight) : ring_(ring), in_flight_(in_flight), policy_(evict_first()) {}
-
-  __device__ void known(const Runs& runs) {
-    request(runs);
-    ring_.requested = ++known_;
-  }
-  template <class Walk>
-  __device__ void routed(Walk& walk, const ExpertWeights& w, bool strip) {
-    wait(&ring_.known, routings_++ % 2);
-    walk.routed(w, strip, [this](const Runs& runs) { request(runs); });
-  }
-  __device__ void wait_for_tasks() { barrier_wait(shared_address(&ring_.attended), 0); }
-
- private:
-  __device__ void wait(uint64_t* barrier, uint32_t parity) {
-    const uint32_t at = shared_address(barrier);
-    if (barrier_test(at, parity)) return;
-    ring_.stalled = 1;
-    barrier_wait(at, parity);
-    ring_.stalled = 0;
-  }
-  __device__ void request(const Runs& runs) {
-    const int place = sequence_ % kUnits;
-    if (sequence_ >= kUnits) wait(&ring_.empty[place], (sequence_ / kUnits - 1) % 2);
-    const int before = sequence_ - in_flight_;
-    if (before >= 0) wait_for_unit(ring_, before);
-    const uint32_t full = shared_address(&ring_.full[place]);
-    const uint32_t to = shared_address(ring_.units[place]);
-    barrier_expect(full, runs.first_bytes + runs.second_bytes);
-    if (runs.first_bytes > 0) copy_bulk(to, runs.first, runs.first_bytes, full, policy_);
-    if (runs.second_bytes > 0) copy_bulk(to + runs.first_bytes, runs.second, runs.second_bytes, full, policy_);
-    ++sequence_;
-  }
-
   Ring<kUnits>& ring_;
-  int in_flight_;
+  Turn turn_;
   uint64_t policy_;
   int sequence_ = 0;
-  int known_ = 0;
   int routings_ = 0;
-};
-
-// Brings units into the second-level cache while the ring is full. What a routing decides is left out.
-template <int kUnits>
-class Ahead {
- public:
-  __device__ Ahead(Ring<kUnits>& ring, int ahead, int pace) : ring_(ring), ahead_(ahead), pace_(pace) {}
-
-  __device__ void known(const Runs& runs) {
-    const int mine = count_++;
-    for (;;) {
-      const int requested = ring_.requested;
-      if (mine < requested) return;
-      if (ring_.stalled != 0 && mine < requested + ahead_ && cycles() >= next_) break;
-      __nanosleep(20);
-    }
-    next_ = cycles() + pace_;
-    if (runs.first_bytes > 0) prefetch_bulk(runs.first, runs.first_bytes);
-    if (runs.second_bytes > 0) prefetch_bulk(runs.second, runs.second_bytes);
-  }
-  template <class Walk>
-  __device__ void routed(Walk&, const ExpertWeights&, bool) {}
-  __device__ void wait_for_tasks() { barrier_wait(shared_address(&ring_.attended), 0); }
-
- private:
-  Ring<kUnits>& ring_;
-  int ahead_;
-  int pace_;
-  int count_ = 0;
-  long long next_ = 0;
 };
 
 }  // namespace assay::cuda::fast::persistent

@@ -13,23 +13,23 @@ namespace assay::cuda::fast::persistent {
 constexpr int kRoundSlots = 8;  // active experts between two barriers of the down phase
 template <int kColumns>
 constexpr int kUnits = kColumns == 1 ? 24 : 16;  // of the ring; it holds the keys and values of a task
-template <int kColumns>
-constexpr int kRoundTiles = kColumns == 1 ? 16 : 4;
-constexpr int kMostExpertSegments = 6;  // of an expert's second layer
+constexpr int kRoundTiles = 4;                   // row tiles between two barriers of the block
+constexpr int kMostExpertSegments = 6;           // of an expert's second layer
 constexpr int kMostSharedSegments = 48;
 constexpr int kScoreStride = kSplit + 4;
 constexpr int kProbabilityStride = kSplit + 8;
 constexpr int kKeyBytes = kHeadSize * 2;
 constexpr int kUnitPositions = kUnitBytes / kKeyBytes;  // of keys or values in a unit
 
-// Activations that go from block to block.
-struct Tagged {
-  uint64_t* qkv;        // (tokens, rows of qkv)
-  uint64_t* attended;   // (tokens, kHidden / 2) pairs in operand order
-  uint64_t* projected;  // (tokens, kHidden) residual after the projection
-  uint64_t* x;          // (tokens, kHidden) residual after the experts
-  uint64_t* logits;     // (tokens, experts) of the router
-  uint64_t* splits;     // (tokens, heads, splits, kSplitNumbers): weighted values, largest score, sum
+// Where activations go from block to block: words that are 0 until they are there (ptx.cuh). Every layer has words of
+// its own, (layers, tokens, BoardPlaces::size), and there are two sets: a launch uses one and clears the other for the
+// next launch of the kind.
+struct BoardPlaces {
+  static constexpr int kAttended = 0;                  // (kHidden / 2) pairs of bf16 in operand order
+  static constexpr int kProjected = kHidden / 2;       // (kHidden) residual after the projection
+  static constexpr int kX = kProjected + kHidden;      // (kHidden) residual after the experts
+  static constexpr int kLogits = kX + kHidden;         // (kMostExperts) of the router
+  static constexpr int kQkv = kLogits + kMostExperts;  // (rows of qkv)
 };
 
 struct Args {
@@ -56,12 +56,14 @@ struct Args {
   float* margins;
   int routing_stride;
   PickArgs pick;
-  uint32_t* counters;  // barrier, -, leaving, launches before this one
-  Tagged tagged;
-  int in_flight;     // units of a block
-  int ahead;         // units that may be brought into the second-level cache before their turn
-  int pace;          // cycles from one of them to the next
-  long long* times;  // (blocks, 16) sums of cycles; or null
+  uint32_t* counters;  // barrier, tokens of the launch before, leaving, launches before this one
+  uint32_t* board;     // (2, layers, most_tokens, board_size)
+  int most_tokens;
+  int board_size;
+  int board_inner;  // where pairs of bf16 of the inner vectors are, in operand order: experts ascending, then shared
+  uint64_t* splits_tagged;  // (tokens, heads, splits, kSplitNumbers): weighted values, largest score, sum
+  int in_flight;            // units of a block
+  long long* times;         // (blocks, 16) sums of cycles; or null
 };
 
 constexpr int kStagedNumbers = 6 * 1408 + 2816 + kSegment;  // inner vectors of one token in shared memory
@@ -86,6 +88,12 @@ struct CombineShared {
   float before[kRoundSplits];  // what the splits before are scaled by
   float here[kRoundSplits];    // what the split itself is scaled by
 };
+
+// The board's set of this launch, or the one that it clears.
+__device__ inline uint32_t* board_set(const Args& a, bool other) {
+  const bool second = (__ldcg(a.counters + 3) % 2 != 0) != other;
+  return a.board + (second ? static_cast<size_t>(a.layer_count) * a.most_tokens * a.board_size : 0);
+}
 
 // What the block attends to: the same in every layer.
 struct Task {
@@ -160,9 +168,6 @@ struct Ring {
   uint64_t empty[kUnits];
   uint64_t known;     // a phase for every layer whose routing is known
   uint64_t attended;  // ends when the block's attention tasks are known
-  // Between the two requesting warps: units that do not hang on a routing, so far; whether the ring is full.
-  volatile int requested;
-  volatile int stalled;
 };
 
 template <int kColumns>
@@ -174,6 +179,7 @@ struct Shared {
     struct {
       __align__(16) bf16 operand[kColumns * operand_stride(kHidden)];
       float norm[kNormScratch];
+      __align__(16) float raw[kColumns == 1 ? kNormRaw : 4];
     } in;
     AttentionShared attention;
     CombineShared combine;
@@ -181,7 +187,7 @@ struct Shared {
     bf16 staged[kColumns == 1 ? kStagedNumbers : 8];
   };
   union {
-    float partials[kRoundTiles<kColumns> * kWarps * 16 * kColumns];
+    float partials[kRoundTiles * kWarps * 16 * kColumns];
     float down[kDownUnits * 16 * kColumns];
   };
   Routed routed;

@@ -17,8 +17,7 @@ class Step {
         turn_{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)},
         barrier_(args.counters, args.times),
         first_tag_(__ldcg(args.counters + 3) * kMostLayers + 1),
-        chosen_(args.chosen),
-        margins_(args.margins) {}
+        board_(board_set(args, false)) {}
 
   __device__ void run() {
     if (warp_ == 0) {
@@ -45,6 +44,7 @@ class Step {
       uint32_t* counters = a_.counters;
       if (add_acquire_release(counters + 2, 1) + 1 == gridDim.x) {
         counters[0] = counters[2] = 0;
+        counters[1] = a_.tokens;
         counters[3] += 1;
       }
     }
@@ -60,11 +60,22 @@ class Step {
   __device__ uint32_t tag(int layer) const { return first_tag_ + layer; }
   __device__ float* partial(int in_round) { return s_.partials + (in_round * kWarps + warp_) * 16 * kColumns; }
 
-  // The norm of tagged x, of which the warp keeps its segment.
-  __device__ void normed(const RmsNorm& norm, const uint64_t* x, uint32_t x_tag, uint4 (&pieces)[2 * kStages]) {
-    block_sync();
-    norm.run(x, x_tag, a_.tokens, s_.in.operand, s_.in.norm);
+  // Words of the board.
+  __device__ uint32_t* words(int layer, int token, int place) const {
+    return board_ + (static_cast<size_t>(layer) * a_.most_tokens + token) * a_.board_size + place;
+  }
+  // The norm of x from the board; the warp keeps its segment.
+  __device__ void normed(const RmsNorm& norm, int layer, int place, uint4 (&pieces)[2 * kStages]) {
+    normed(norm, layer, place);
     operand_pieces(s_.in.operand, operand_stride(kHidden), warp_ * kSegment, a_.tokens, pieces);
+  }
+  __device__ void normed(const RmsNorm& norm, int layer, int place) {
+    block_sync();
+    if constexpr (kColumns == 1) {
+      norm.run_words(words(layer, 0, place), s_.in.raw, s_.in.operand, s_.in.norm);
+    } else {
+      norm.run_words(words(layer, 0, place), a_.board_size, a_.tokens, s_.in.operand, s_.in.norm);
+    }
   }
 
   // `count` tiles with the operand x; finish(tile, row, column, sum).
@@ -90,6 +101,8 @@ class Step {
 
   // Two neighbouring rows of one token (`element`: row / 2 * kColumns + token) of tile `in_round` of the partials,
   // which is number `place` of the block's list.
+  __device__ void choose(int layer);
+  __device__ void stage(const uint32_t* from, int pieces);
   __device__ void activate(int layer, int in_round, int place, int shared, int element);
 
   const Args& a_;
@@ -98,8 +111,9 @@ class Step {
   Turn turn_;
   Barrier barrier_;
   uint32_t first_tag_;
-  uint16_t* chosen_;  // of the layer
-  float* margins_;
+  uint32_t* board_;     // the set of this launch
+  float residual_ = 0;  // of row threadIdx.x / kColumns of the block's strip, token threadIdx.x % kColumns
+  int routings_ = 0;
   int sequence_ = 0;  // of the phase's first unit
 };
 
@@ -108,9 +122,9 @@ template <class Finish>
 __device__ inline void Step<kColumns>::tiles(int count, const uint4 (&x)[2 * kStages], const Finish& finish) {
 #pragma unroll 1
   for (int n = 0; n < count; ++n) {
-    const int in_round = n % kRoundTiles<kColumns>;
+    const int in_round = n % kRoundTiles;
     unit(x, partial(in_round));
-    if (in_round + 1 == kRoundTiles<kColumns> || n + 1 == count) {
+    if (in_round + 1 == kRoundTiles || n + 1 == count) {
       block_sync();
       for (int i = threadIdx.x; i < (in_round + 1) * 16 * kColumns; i += kThreads) {
         const int tile = i / (16 * kColumns);
@@ -130,16 +144,21 @@ __device__ inline void Step<kColumns>::qkv(int layer) {
   const RmsNorm norm(a_.layers[layer].attention_gamma, a_.eps);
   uint4 x[2 * kStages];
   if (layer > 0) {
-    normed(norm, a_.tagged.x, tag(layer - 1), x);
+    normed(norm, layer - 1, BoardPlaces::kX, x);
   } else {
     norm.run_embedded(a_.embeddings, a_.ids, a_.tokens, s_.in.operand, s_.in.norm);
     operand_pieces(s_.in.operand, operand_stride(kHidden), warp_ * kSegment, a_.tokens, x);
+    const int row = threadIdx.x / kColumns;
+    const int column = threadIdx.x % kColumns;
+    if (turn_.strip() < kHidden / 16 && row < 16 && column < a_.tokens) {
+      residual_ = embedded(a_.embeddings, __ldcg(a_.ids + column), turn_.strip() * 16 + row);
+    }
   }
   barrier_.stamp(1);
   const int rows = a_.groups * (a_.heads_per_group + 2) * kHeadSize;
   tiles(count_tiles(turn_.qkv(), rows / 16, turn_.grid), x, [&](int tile, int row, int column, float sum) {
-    store_tagged(a_.tagged.qkv + static_cast<size_t>(column) * rows + (turn_.qkv() + tile * turn_.grid) * 16 + row,
-                 __float_as_uint(sum), tag(layer));
+    store_word(words(layer, column, BoardPlaces::kQkv) + (turn_.qkv() + tile * turn_.grid) * 16 + row,
+               __float_as_uint(sum));
   });
   barrier_.stamp(0);
 }
@@ -147,34 +166,19 @@ __device__ inline void Step<kColumns>::qkv(int layer) {
 template <int kColumns>
 __device__ inline void Step<kColumns>::projection(int layer) {
   const int g = threadIdx.x % 32 / 4;
-  const bool mine = turn_.strip() < kHidden / 16;
-  if (mine) {
-    const uint64_t* from =
-        a_.tagged.attended + static_cast<size_t>(g) * (kHidden / 2) + warp_ * (kSegment / 2) + threadIdx.x % 4 * 4;
+  if (turn_.strip() < kHidden / 16) {
     uint4 x[2 * kStages];
-    bool there = g >= a_.tokens;
-    while (!there) there = load_tagged(from, tag(layer), x[0].x);
-    do {
-      there = true;
+    if (g < a_.tokens) {
+      wait_for_words(words(layer, g, BoardPlaces::kAttended) + warp_ * (kSegment / 2) + threadIdx.x % 4 * 4, 16, x);
+    } else {
 #pragma unroll
-      for (int i = 0; i < 2 * kStages; ++i) {
-        x[i] = make_uint4(0, 0, 0, 0);
-        if (g < a_.tokens) {
-          there &= load_tagged(from + 16 * i, tag(layer), x[i].x, x[i].y);
-          there &= load_tagged(from + 16 * i + 2, tag(layer), x[i].z, x[i].w);
-        }
-      }
-    } while (!there);
+      for (int i = 0; i < 2 * kStages; ++i) x[i] = make_uint4(0, 0, 0, 0);
+    }
     __syncwarp();
     barrier_.stamp(5);
     tiles(1, x, [&](int, int row, int column, float sum) {
-      float* to = a_.buffers.x + static_cast<size_t>(column) * kHidden + turn_.strip() * 16 + row;
-      const float before =
-          layer > 0 ? __ldcg(to) : embedded(a_.embeddings, __ldcg(a_.ids + column), turn_.strip() * 16 + row);
-      const float now = __fadd_rn(before, sum);
-      *to = now;
-      store_tagged(a_.tagged.projected + static_cast<size_t>(column) * kHidden + turn_.strip() * 16 + row,
-                   __float_as_uint(now), tag(layer));
+      residual_ = __fadd_rn(residual_, sum);
+      store_word(words(layer, column, BoardPlaces::kProjected) + turn_.strip() * 16 + row, __float_as_uint(residual_));
     });
   }
   barrier_.stamp(4);
@@ -182,9 +186,7 @@ __device__ inline void Step<kColumns>::projection(int layer) {
 
 template <int kColumns>
 __device__ inline void Step<kColumns>::head() {
-  const RmsNorm norm(a_.final_gamma, a_.eps);
-  block_sync();
-  norm.run(a_.tagged.x, tag(a_.layer_count - 1), a_.tokens, s_.in.operand, s_.in.norm);
+  normed(RmsNorm(a_.final_gamma, a_.eps), a_.layer_count - 1, BoardPlaces::kX);
   barrier_.stamp(11);
   const int tiles = a_.vocabulary / 16;
   float* logits = a_.logits;

@@ -54,10 +54,6 @@ __device__ inline bool barrier_test(uint32_t barrier, uint32_t parity) {
 }
 // What this thread wrote to shared memory is before the bulk copies that are asked for after a later barrier.
 __device__ inline void order_before_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// Asks for `bytes` (a multiple of 16) to be brought into the second-level cache.
-__device__ inline void prefetch_bulk(const void* from, uint32_t bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
-}
 __device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier, uint64_t policy) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
@@ -147,8 +143,7 @@ __device__ inline long long cycles() {
   return v;
 }
 
-// A word and the tag of the moment it belongs to, stored and loaded as one: who finds the tag has the word. So a value
-// needs one way through memory, where value, fence and flag need three.
+// A word and the tag of the moment it belongs to, stored and loaded as one: who finds the tag has the word.
 __device__ inline void store_tagged(uint64_t* to, uint32_t word, uint32_t tag) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(static_cast<uint64_t>(tag) << 32 | word)
                : "memory");
@@ -159,13 +154,49 @@ __device__ inline bool load_tagged(const uint64_t* from, uint32_t tag, uint32_t&
   word = static_cast<uint32_t>(v);
   return static_cast<uint32_t>(v >> 32) == tag;
 }
-// Two neighbours, at a multiple of 16 bytes.
-__device__ inline bool load_tagged(const uint64_t* from, uint32_t tag, uint32_t& first, uint32_t& second) {
-  uint64_t v, w;
-  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(v), "=l"(w) : "l"(from) : "memory");
-  first = static_cast<uint32_t>(v);
-  second = static_cast<uint32_t>(w);
-  return static_cast<uint32_t>(v >> 32) == tag && static_cast<uint32_t>(w >> 32) == tag;
+
+// A word and nothing else, for places that are 0 until it is there: it is stored inverted, since no result is a NaN
+// with all bits set.
+__device__ inline void store_word(uint32_t* to, uint32_t word) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(~word) : "memory");
+}
+__device__ inline bool load_word(const uint32_t* from, uint32_t& word) {
+  uint32_t v;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  word = ~v;
+  return v != 0;
+}
+__device__ inline bool load_words(const uint32_t* from, uint32_t& first, uint32_t& second) {
+  uint32_t v, w;
+  asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(v), "=r"(w) : "l"(from) : "memory");
+  first = ~v;
+  second = ~w;
+  return v != 0 && w != 0;
+}
+// Four neighbours, at a multiple of 16 bytes.
+__device__ inline bool load_words(const uint32_t* from, uint4& words) {
+  uint4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from)
+               : "memory");
+  words = make_uint4(~v.x, ~v.y, ~v.z, ~v.w);
+  return v.x != 0 && v.y != 0 && v.z != 0 && v.w != 0;
+}
+// kCount times four neighbours, `stride` words apart, once all are there.
+template <int kCount>
+__device__ inline void wait_for_words(const uint32_t* from, int stride, uint4 (&words)[kCount]) {
+  bool there[kCount] = {};
+  bool all;
+  do {
+    all = true;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (!there[i]) there[i] = load_words(from + i * stride, words[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) all = all && there[i];
+  } while (!all);
 }
 
 // Barrier of the kThreads threads that compute (a block may have more).

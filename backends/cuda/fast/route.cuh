@@ -14,8 +14,9 @@ struct RouterArgs {
   int experts = 0;
   int topk = 0;
   float scaling_factor = 1.0f;
-  const uint64_t* tagged = nullptr;  // (tokens, experts) logits with `tag` instead of logits and done; or null
-  uint32_t tag = 0;
+  const uint32_t* words =
+      nullptr;                 // the logits as words that may not be there yet, instead of logits and done; or null
+  int word_stride = 0;         // from token to token
   uint16_t* chosen = nullptr;  // (tokens, topk) ascending; or null
   float* margins = nullptr;    // (tokens) as routing.h has them; or null
 };
@@ -40,71 +41,82 @@ __device__ inline float from_ordered(uint32_t key) {
   return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-// Called by a whole warp.
+// Called by a whole warp; expert lane belongs to lane, and expert 32 + lane.
 __device__ inline void choose_experts(const RouterArgs& args, int token, Routed& routed) {
   const int lane = threadIdx.x % 32;
   float score[2];
   uint32_t key[2];
+  bool open[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int e = lane + 32 * i;
     float logit = 0.0f;
-    if (e < args.experts && args.tagged == nullptr) logit = __ldcg(args.logits + token * args.experts + e);
-    if (e < args.experts && args.tagged != nullptr) {
+    open[i] = e < args.experts;
+    if (open[i] && args.words == nullptr) logit = __ldcg(args.logits + token * args.experts + e);
+    if (open[i] && args.words != nullptr) {
       uint32_t word;
-      while (!load_tagged(args.tagged + token * args.experts + e, args.tag, word)) {
+      while (!load_word(args.words + token * args.word_stride + e, word)) {
       }
       logit = __uint_as_float(word);
     }
     __syncwarp();
-    score[i] = e < args.experts ? arithmetic::sigmoid<DeviceSingle>(logit) : 0.0f;
-    const float choice = args.bias != nullptr && e < args.experts ? __fadd_rn(score[i], args.bias[e]) : score[i];
-    key[i] = e < args.experts ? ordered(choice) : 0;
+    score[i] = arithmetic::sigmoid<DeviceSingle>(logit);
+    key[i] = open[i] ? ordered(args.bias != nullptr ? __fadd_rn(score[i], args.bias[e]) : score[i]) : 0;
   }
-  bool open[2] = {lane < args.experts, lane + 32 < args.experts};
-  unsigned long long chosen = 0;
+  uint32_t chosen[2] = {0, 0};
   uint32_t last = 0;
   for (int k = 0; k < args.topk; ++k) {
-    const uint32_t mine = max(open[0] ? key[0] : 0, open[1] ? key[1] : 0);
-    const uint32_t best = __reduce_max_sync(0xffffffffu, mine);
-    uint32_t id = 0xffffffffu;
-    if (open[1] && key[1] == best) id = lane + 32;
-    if (open[0] && key[0] == best) id = lane;
-    id = __reduce_min_sync(0xffffffffu, id);
-    if (id == static_cast<uint32_t>(lane)) open[0] = false;
-    if (id == static_cast<uint32_t>(lane + 32)) open[1] = false;
-    chosen |= 1ull << id;
-    last = best;
+    last = __reduce_max_sync(kWholeWarp, max(open[0] ? key[0] : 0, open[1] ? key[1] : 0));
+    const uint32_t low = __ballot_sync(kWholeWarp, open[0] && key[0] == last);
+    const uint32_t high = __ballot_sync(kWholeWarp, open[1] && key[1] == last);
+    const int half = low != 0 ? 0 : 1;
+    const uint32_t bit = low != 0 ? low & (0u - low) : high & (0u - high);
+    chosen[half] |= bit;
+    if (bit >> lane & 1) open[half] = false;
   }
   if (args.margins != nullptr) {
-    const uint32_t left = __reduce_max_sync(0xffffffffu, max(open[0] ? key[0] : 0, open[1] ? key[1] : 0));
+    const uint32_t left = __reduce_max_sync(kWholeWarp, max(open[0] ? key[0] : 0, open[1] ? key[1] : 0));
     if (lane == 0) args.margins[token] = __fsub_rn(from_ordered(last), left == 0 ? -INFINITY : from_ordered(left));
   }
-  float weight[kMostTopk];
   float total = 0.0f;
-  unsigned long long rest = chosen;
 #pragma unroll
-  for (int k = 0; k < kMostTopk; ++k) {
-    if (k < args.topk) {
-      const int e = __ffsll(static_cast<long long>(rest)) - 1;
-      rest &= rest - 1;
-      const float low = __shfl_sync(0xffffffffu, score[0], e % 32);
-      const float high = __shfl_sync(0xffffffffu, score[1], e % 32);
-      weight[k] = e < 32 ? low : high;
-      total = __fadd_rn(total, weight[k]);
-      if (args.chosen != nullptr && lane == 0) args.chosen[token * args.topk + k] = static_cast<uint16_t>(e);
+  for (int i = 0; i < 2; ++i) {
+    for (uint32_t rest = chosen[i]; rest != 0; rest &= rest - 1) {
+      total = __fadd_rn(total, __shfl_sync(kWholeWarp, score[i], __ffs(rest) - 1));
     }
   }
-  if (lane == 0) {
-    routed.chosen[token] = chosen;
+  const uint32_t below = (1u << lane) - 1;
 #pragma unroll
-    for (int k = 0; k < kMostTopk; ++k) {
-      if (k < args.topk) {
-        const float w = args.topk > 1 ? __fdiv_rn(weight[k], __fadd_rn(total, 1e-20f)) : weight[k];
-        routed.weight[token][k] = __fmul_rn(w, args.scaling_factor);
-      }
-    }
+  for (int i = 0; i < 2; ++i) {
+    if ((chosen[i] >> lane & 1) == 0) continue;
+    const int rank = __popc(chosen[i] & below) + (i == 0 ? 0 : __popc(chosen[0]));
+    const float weight = args.topk > 1 ? __fdiv_rn(score[i], __fadd_rn(total, 1e-20f)) : score[i];
+    routed.weight[token][rank] = __fmul_rn(weight, args.scaling_factor);
+    if (args.chosen != nullptr) args.chosen[token * args.topk + rank] = static_cast<uint16_t>(lane + 32 * i);
   }
+  if (lane == 0) routed.chosen[token] = static_cast<unsigned long long>(chosen[1]) << 32 | chosen[0];
+  __syncwarp();
+}
+
+// The experts that any token goes to; thread e of at least kMostExperts or, one after the other, of a warp.
+__device__ inline void list_experts(int tokens, int first, int step, Routed& routed) {
+  unsigned long long active = 0;
+  for (int t = 0; t < tokens; ++t) active |= routed.chosen[t];
+  for (int e = first; e < kMostExperts; e += step) {
+    const unsigned long long bit = 1ull << e;
+    if (active & bit) routed.expert[__popcll(active & (bit - 1))] = static_cast<unsigned char>(e);
+  }
+  if (first == 0) {
+    routed.active = active;
+    routed.active_count = __popcll(active);
+  }
+}
+
+// For one token, by one warp alone.
+__device__ inline void route_one(const RouterArgs& args, Routed& routed) {
+  choose_experts(args, 0, routed);
+  list_experts(1, threadIdx.x % 32, 32, routed);
+  __syncwarp();
 }
 
 // Waits until all logits are there, then routes. Called by the whole block; a warp a token. Ends with a barrier.
@@ -112,20 +124,11 @@ __device__ inline void route(const RouterArgs& args, int tokens, Routed& routed)
   const int warp = threadIdx.x / 32;
   if (warp < tokens) {
     const uint32_t blocks = args.experts / 16;
-    if (args.tagged == nullptr) wait_until(args.done, blocks);
+    if (args.words == nullptr) wait_until(args.done, blocks);
     choose_experts(args, warp, routed);
   }
   block_sync();
-  if (threadIdx.x < kMostExperts) {
-    unsigned long long active = 0;
-    for (int t = 0; t < tokens; ++t) active |= routed.chosen[t];
-    const unsigned long long bit = 1ull << threadIdx.x;
-    if (active & bit) routed.expert[__popcll(active & (bit - 1))] = static_cast<unsigned char>(threadIdx.x);
-    if (threadIdx.x == 0) {
-      routed.active = active;
-      routed.active_count = __popcll(active);
-    }
-  }
+  if (threadIdx.x < kMostExperts) list_experts(tokens, threadIdx.x, kMostExperts, routed);
   block_sync();
 }
 

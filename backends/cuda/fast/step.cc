@@ -40,7 +40,10 @@ StepBuffers lay_out(const StepShape& shape, Layout& layout) {
   b.segments = layout.take<SegmentResult>(tokens * static_cast<size_t>(vocabulary_segments(shape.vocabulary)));
   b.counters = layout.take<uint32_t>(1 + tokens * (1 + groups));
   b.grid_counters = layout.take<uint32_t>(kPersistentCounters);
-  b.tagged = layout.take<uint64_t>(tokens * static_cast<size_t>(persistent_workspace(qkv_rows, shape.splits)));
+  b.tagged_splits = layout.take<uint64_t>(tokens * static_cast<size_t>(heads * shape.splits * kSplitNumbers));
+  b.board =
+      layout.take<uint32_t>(2 * static_cast<size_t>(shape.layers) * tokens * static_cast<size_t>(board_size(shape)));
+  b.shape = shape;
   return b;
 }
 
@@ -52,7 +55,9 @@ StepShape step_shape(const ModelWeights& model, int tokens, int positions) {
                      .vocabulary = model.vocabulary,
                      .tokens = tokens,
                      .splits = (positions + kSplit - 1) / kSplit};
+  shape.layers = static_cast<int>(model.layers.size());
   for (const LayerWeights& layer : model.layers) {
+    shape.widest = std::max(shape.widest, layer.experts.topk * layer.experts.width + layer.experts.shared_width);
     shape.experts = std::max(shape.experts, layer.experts.experts);
     shape.inner = std::max(shape.inner, layer.experts.topk * layer.experts.width);
     shape.shared_width = std::max(shape.shared_width, layer.experts.shared_width);

@@ -39,6 +39,20 @@ struct ModelWeights {
   const float* rotary = nullptr;     // (positions, 2, kHeadSize / 2): cosines, then sines
 };
 
+// The largest step that the buffers are for.
+struct StepShape {
+  int groups = 0;
+  int heads_per_group = 0;
+  int experts = 0;
+  int inner = 0;         // most of topk * width
+  int shared_width = 0;  // most
+  int widest = 0;        // most of topk * width + shared_width
+  int layers = 0;
+  int vocabulary = 0;
+  int tokens = 0;
+  int splits = 0;  // of attention: positions / kSplit, rounded up
+};
+
 // Device memory that a step works in; step_buffers() lays it out.
 struct StepBuffers {
   float* x = nullptr;              // (tokens, kHidden) residual
@@ -50,21 +64,12 @@ struct StepBuffers {
   void* shared_inner = nullptr;    // (tokens, shared width) bf16
   SegmentResult* segments = nullptr;
   uint32_t* counters = nullptr;       // (1) router, (tokens) rows, (tokens, groups) attention; zeros between steps
-  uint32_t* grid_counters = nullptr;  // of the persistent kernel: barrier, -, leaving, launches so far
-  uint64_t* tagged = nullptr;         // of the persistent kernel: persistent_workspace() a token
+  uint32_t* grid_counters = nullptr;  // of the persistent kernel: kPersistentCounters
+  uint64_t* tagged_splits = nullptr;  // of the persistent kernel: (tokens, heads, splits, kSplitNumbers)
+  uint32_t* board = nullptr;          // of the persistent kernel: (2, layers, tokens, board_size())
+  StepShape shape;                    // that they are for
 };
 
-// The largest step that the buffers are for.
-struct StepShape {
-  int groups = 0;
-  int heads_per_group = 0;
-  int experts = 0;
-  int inner = 0;         // most of topk * width
-  int shared_width = 0;  // most
-  int vocabulary = 0;
-  int tokens = 0;
-  int splits = 0;  // of attention: positions / kSplit, rounded up
-};
 StepShape step_shape(const ModelWeights& model, int tokens, int positions);
 size_t step_memory(const StepShape& shape);  // bytes
 // memory: step_memory() bytes on the device at a multiple of 256, zeros before the first step. A step that was aborted
