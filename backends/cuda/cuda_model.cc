@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cuda/fast_decode.h"
 #include "backends/cuda/fast_operators.h"
 #include "backends/cuda/feed_forward.h"
 #include "backends/cuda/kernels/elementwise.h"
@@ -51,6 +52,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
         rotary_(config_),
         outputs_(config_, weights_),
         w_(config_, options.slice),
+        decode_(options.plain_decode ? nullptr : FastDecode::open(config_, weights_)),
         fast_(std::move(fast)) {
     if (fast_ != nullptr) fast_operators_ = fast_operators(*fast_);
   }
@@ -85,6 +87,10 @@ class CudaModel : public backend::Model, public backend::Measurable {
   Status forward(Cache& cache, std::span<const assay_run> runs, float* const* routing_margins) override {
     return on_device([&]() -> Status {
       use_device(device_);
+      if (decode_ != nullptr && w_.clock == nullptr && runs.size() <= w_.slice) {
+        const CacheView view = view_of(static_cast<CudaCache&>(cache));
+        if (FastDecode::takes(runs, view)) return decode(view, runs, routing_margins);
+      }
       const uint32_t least_fast = fast_ != nullptr && bf16_ ? vendor::kLeastTokens : 0;
       for (const Slice& cut : cut_slices(runs, static_cast<uint32_t>(w_.slice), least_fast)) {
         w_.tokens.clear();
@@ -130,17 +136,32 @@ class CudaModel : public backend::Model, public backend::Measurable {
   }
 
  private:
+  CacheView view_of(const CudaCache& cache) const {
+    return {cache.keys.data(),
+            cache.values.data(),
+            bf16_,
+            config_.num_query_groups,
+            config_.kv_channels,
+            static_cast<int>(cache.block_size),
+            static_cast<int>(cache.block_count)};
+  }
+
+  // One token of each of a few sequences, by the kernels made for that.
+  Status decode(const CacheView& view, std::span<const assay_run> runs, float* const* routing_margins) {
+    w_.tokens.clear();
+    for (size_t r = 0; r < runs.size(); ++r) {
+      w_.tokens.push_back({&runs[r], 0, routing_margins != nullptr ? routing_margins[r] : nullptr});
+    }
+    outputs_.write(decode_->step(view, w_, rotary_, stream_), w_, stream_);
+    stream_.wait();
+    return {};
+  }
+
   // Passes w_.tokens through all layers and writes their outputs. Earlier tokens of the same sequences are in the
   // cache, or earlier in this slice.
   void slice(CudaCache& cache) {
     place_tokens(cache.block_size);
-    const CacheView view{cache.keys.data(),
-                         cache.values.data(),
-                         bf16_,
-                         config_.num_query_groups,
-                         config_.kv_channels,
-                         static_cast<int>(cache.block_size),
-                         static_cast<int>(cache.block_count)};
+    const CacheView view = view_of(cache);
     w_.mark("embed", 6.0 * w_.places.count * config_.hidden_size);
     embed({.words = weights_.word_embeddings,
            .positions = weights_.position_embeddings,
@@ -159,7 +180,6 @@ class CudaModel : public backend::Model, public backend::Measurable {
       feed_forward(config_, layer, moe_layer, operators(), w_, stream_.get());
       moe_layer += layer.router.weight.data != nullptr ? 1 : 0;
     }
-    w_.mark("output layer", static_cast<double>(weights_.output.bytes()));
     outputs_.write(operators(), w_, stream_);
   }
 
@@ -358,6 +378,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
   RotaryTable rotary_;
   OutputStage outputs_;
   Workspace w_;
+  std::unique_ptr<FastDecode> decode_;         // null: another model, or decode=plain
   std::unique_ptr<vendor::FastPrefill> fast_;  // of prefill=fast, else null
   Operators fast_operators_;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backends/cuda/kernels/elementwise.h"
-#include "backends/reference/arithmetic/formats.h"
 #include "backends/reference/arithmetic/precise.h"
 #include "backends/reference/arithmetic/vocabulary.h"
 
@@ -32,39 +31,46 @@ size_t OutputStage::rows_at_once() const {
 
 void OutputStage::write(const Operators& operators, Workspace& w, const Stream& stream) {
   copy_routing(w, stream);
-  gather(w, stream);
-  size_t done = 0;  // rows that are written
+  gather(w);
+  upload(w, stream);
+  size_t done = 0;                       // rows that are written
+  const auto copied = [&](size_t end) {  // the facts of rows below `end` are on their way
+    copy_to_host(host_facts_.data() + done, facts_.data() + done, (end - done) * sizeof(RowFacts), stream);
+    finish(done, end - done, w, stream);
+    done = end;
+  };
   const size_t most = rows_at_once();
   for (size_t first = 0; first < rows_.size(); first += most) {
     const size_t count = std::min(most, rows_.size() - first);
-    look(compute({&rows_[first], count}, first, operators, w, stream), first, count, w, stream);
-    if (host_rows_ == 0) continue;
-    finish(done, first + count - done, w, stream);
-    done = first + count;
-    host_rows_ = 0;
+    compute({&rows_[first], count}, first, operators, w, stream);
+    for (size_t i = first; i < first + count; ++i) {
+      copy_wanted(logits_.data() + (i - first) * static_cast<size_t>(config_.vocab_size), i, w, stream);
+    }
+    if (host_rows_ > 0) copied(first + count);
   }
-  finish(done, rows_.size() - done, w, stream);
+  if (done < rows_.size()) copied(rows_.size());
   write_routing(w, stream);
 }
 
-void OutputStage::write(const LogitRows& logits, Workspace& w, const Stream& stream) {
+void OutputStage::write(const DecodedRows& decoded, Workspace& w, const Stream& stream) {
   copy_routing(w, stream);
-  gather(w, stream);
-  // Tokens without an output row are passed over: their neighbours' rows are looked at one after the other.
-  for (size_t first = 0; first < rows_.size();) {
-    size_t end = first + 1;
-    while (end < rows_.size() && rows_[end].token == rows_[end - 1].token + 1) ++end;
-    const size_t bytes = static_cast<size_t>(config_.vocab_size) * (logits.bf16 ? 2 : 4);
-    const auto* from = static_cast<const std::byte*>(logits.data) + static_cast<size_t>(rows_[first].token) * bytes;
-    look({from, logits.bf16}, first, end - first, w, stream);
-    first = end;
+  gather(w);
+  if (!rows_.empty()) {
+    copy_to_host(host_facts_.data(), decoded.facts, w.tokens.size() * sizeof(RowFacts), stream);
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const size_t offset = static_cast<size_t>(rows_[i].token) * static_cast<size_t>(config_.vocab_size);
+      copy_wanted(decoded.logits + offset, i, w, stream);
+    }
+    stream.wait();
+    RowFacts* const facts = host_facts_.data();  // of tokens; now of rows, of which there are no more
+    for (size_t i = 0; i < rows_.size(); ++i) facts[i] = facts[rows_[i].token];
+    finish(0, rows_.size(), w, stream);
   }
-  finish(0, rows_.size(), w, stream);
   write_routing(w, stream);
 }
 
-// The slice's output rows; their tokens and targets to the device.
-void OutputStage::gather(const Workspace& w, const Stream& stream) {
+// The slice's output rows.
+void OutputStage::gather(const Workspace& w) {
   rows_.clear();
   for (size_t t = 0; t < w.tokens.size(); ++t) {
     const Token& token = w.tokens[t];
@@ -73,6 +79,11 @@ void OutputStage::gather(const Workspace& w, const Stream& stream) {
   }
   host_rows_ = 0;
   host_place_.assign(rows_.size(), -1);
+  host_facts_.reserve(std::max(rows_.size(), w.slice));
+}
+
+// Their tokens and targets to the device.
+void OutputStage::upload(const Workspace& w, const Stream& stream) {
   if (rows_.empty()) return;
   ints_.clear();
   for (const Row& row : rows_) ints_.push(row.token);
@@ -81,14 +92,13 @@ void OutputStage::gather(const Workspace& w, const Stream& stream) {
     ints_.push(run.targets != nullptr ? run.targets[row.row] : -1);
   }
   ints_.upload(stream);
-  facts_.reserve(std::max(rows_.size(), w.slice));
-  host_facts_.reserve(std::max(rows_.size(), w.slice));
+  facts_.reserve(w.slice);
   segments_.reserve(segment_floats(static_cast<int>(std::min(rows_at_once(), w.slice)), config_.vocab_size));
 }
 
-// Their logits, in logits_.
-LogitRows OutputStage::compute(std::span<const Row> rows, size_t first, const Operators& operators, Workspace& w,
-                               const Stream& stream) {
+// Logits of the rows from `first` on to logits_, what is said about them to facts_.
+void OutputStage::compute(std::span<const Row> rows, size_t first, const Operators& operators, Workspace& w,
+                          const Stream& stream) {
   const int hidden = config_.hidden_size;
   const bool bf16 = config_.arithmetic == model::Arithmetic::kBf16;
   if (normed_rows_ < rows.size()) {
@@ -108,36 +118,31 @@ LogitRows OutputStage::compute(std::span<const Row> rows, size_t first, const Op
   output.y_stride = config_.vocab_size;
   output.tokens = norm.tokens;
   output.rounded = bf16;
+  w.mark("output layer", static_cast<double>(weights_.output.bytes()) + 4.0 * norm.tokens * config_.vocab_size,
+         2.0 * norm.tokens * config_.vocab_size * hidden);
   operators.linear(output, stream.get());
-  return {logits_.data(), false};
-}
-
-// Facts of the rows [first, first + count) of the slice, whose logits these are; and the logits that the host has to
-// see are on their way to it.
-void OutputStage::look(const LogitRows& logits, size_t first, size_t count, const Workspace& w, const Stream& stream) {
-  ScanArgs scan{.logits = logits.data, .bf16 = logits.bf16, .targets = ints_.at(rows_.size() + first)};
-  scan.facts = facts_.data() + first;
+  ScanArgs scan{.logits = logits_.data(), .targets = ints_.at(rows_.size() + first), .facts = facts_.data() + first};
   scan.segments = segments_.data();
-  scan.rows = static_cast<int>(count);
+  scan.rows = norm.tokens;
   scan.vocab = config_.vocab_size;
+  w.mark("facts of logits", 4.0 * norm.tokens * config_.vocab_size);
   scan_rows(scan, stream.get());
-  host_bf16_ = logits.bf16;
-  const size_t bytes = static_cast<size_t>(config_.vocab_size) * (logits.bf16 ? 2 : 4);
-  for (size_t i = first; i < first + count; ++i) {
-    if (!wants_logits(*w.tokens[static_cast<size_t>(rows_[i].token)].run, rows_[i].row)) continue;
-    host_logits_.reserve(std::min(rows_at_once(), w.slice) * bytes);  // its first row comes before any copy
-    host_place_[i] = static_cast<int32_t>(host_rows_);
-    copy_to_host(host_logits_.data() + host_rows_++ * bytes,
-                 static_cast<const std::byte*>(logits.data) + (i - first) * bytes, bytes, stream);
-  }
 }
 
-// Waits, then writes the rows [first, first + count) of the slice.
+// The logits of a row that the host has to see are on their way to it.
+void OutputStage::copy_wanted(const float* logits, size_t index, const Workspace& w, const Stream& stream) {
+  if (!wants_logits(*w.tokens[static_cast<size_t>(rows_[index].token)].run, rows_[index].row)) return;
+  const auto vocab = static_cast<size_t>(config_.vocab_size);
+  host_logits_.reserve(std::min(rows_at_once(), w.slice) * vocab);  // the first row comes before any copy
+  host_place_[index] = static_cast<int32_t>(host_rows_);
+  copy_to_host(host_logits_.data() + host_rows_++ * vocab, logits, vocab * sizeof(float), stream);
+}
+
+// Waits for facts and logits of the rows [first, first + count) of the slice and writes them.
 void OutputStage::finish(size_t first, size_t count, const Workspace& w, const Stream& stream) {
-  if (count == 0) return;
-  copy_to_host(host_facts_.data() + first, facts_.data() + first, count * sizeof(RowFacts), stream);
   stream.wait();
   for (size_t i = first; i < first + count; ++i) write_row(i, *w.tokens[static_cast<size_t>(rows_[i].token)].run);
+  host_rows_ = 0;
 }
 
 void OutputStage::write_row(size_t index, const assay_run& run) {
@@ -145,7 +150,8 @@ void OutputStage::write_row(size_t index, const assay_run& run) {
   const size_t row = rows_[index].row;
   const arithmetic::RowSummary summary{facts.top, arithmetic::log_of_sum(facts.total), facts.argmax};
   if (host_place_[index] >= 0) {
-    const std::span<const float> logits(host_row(index), static_cast<size_t>(config_.vocab_size));
+    const auto vocab = static_cast<size_t>(config_.vocab_size);
+    const std::span<const float> logits(host_logits_.data() + static_cast<size_t>(host_place_[index]) * vocab, vocab);
     arithmetic::write_row(logits, summary, run, row);
     if (draws(run, row)) arithmetic::write_sample(logits, summary, run);
     return;
@@ -154,17 +160,6 @@ void OutputStage::write_row(size_t index, const assay_run& run) {
   if (!draws(run, row)) return;
   *run.output.sampled = facts.argmax;
   if (run.output.sampled_logprob != nullptr) *run.output.sampled_logprob = summary.logprob(facts.top);
-}
-
-// (vocab) logits as fp32; valid until the next call.
-const float* OutputStage::host_row(size_t index) {
-  const auto vocab = static_cast<size_t>(config_.vocab_size);
-  const std::byte* from = host_logits_.data() + static_cast<size_t>(host_place_[index]) * vocab * (host_bf16_ ? 2 : 4);
-  if (!host_bf16_) return reinterpret_cast<const float*>(from);
-  widened_.resize(vocab);
-  const auto* stored = reinterpret_cast<const uint16_t*>(from);
-  std::transform(stored, stored + vocab, widened_.begin(), arithmetic::from_bf16);
-  return widened_.data();
 }
 
 void OutputStage::copy_routing(const Workspace& w, const Stream& stream) {

@@ -10,10 +10,10 @@
 
 namespace assay::cuda {
 
-// Logits of rows that follow one another, on the device: (rows, vocab) fp32 or bf16.
-struct LogitRows {
-  const void* data = nullptr;
-  bool bf16 = false;
+// What a decode step left on the device, a row a token of the slice.
+struct DecodedRows {
+  const float* logits = nullptr;    // (tokens, vocab)
+  const RowFacts* facts = nullptr;  // (tokens)
 };
 
 // Memory of the output stage; grows.
@@ -27,21 +27,20 @@ class OutputStage {
   // held at a time.
   void write(const Operators& operators, Workspace& w, const Stream& stream);
 
-  // The same for tokens whose logits, a row each, are there already.
-  void write(const LogitRows& logits, Workspace& w, const Stream& stream);
+  // The same for tokens whose logits and facts are there already.
+  void write(const DecodedRows& decoded, Workspace& w, const Stream& stream);
 
  private:
   struct Row {
     int32_t token;  // within the slice
     size_t row;     // of its run
   };
-  void gather(const Workspace& w, const Stream& stream);
-  LogitRows compute(std::span<const Row> rows, size_t first, const Operators& operators, Workspace& w,
-                    const Stream& stream);
-  void look(const LogitRows& logits, size_t first, size_t count, const Workspace& w, const Stream& stream);
+  void gather(const Workspace& w);
+  void upload(const Workspace& w, const Stream& stream);
+  void compute(std::span<const Row> rows, size_t first, const Operators& operators, Workspace& w, const Stream& stream);
+  void copy_wanted(const float* logits, size_t index, const Workspace& w, const Stream& stream);
   void finish(size_t first, size_t count, const Workspace& w, const Stream& stream);
   void write_row(size_t index, const assay_run& run);
-  const float* host_row(size_t index);
   void copy_routing(const Workspace& w, const Stream& stream);
   void write_routing(const Workspace& w, const Stream& stream);
   size_t rows_at_once() const;
@@ -54,13 +53,11 @@ class OutputStage {
   size_t normed_rows_ = 0;
   DeviceBuffer<float> logits_;
   DeviceBuffer<float> segments_;
-  DeviceBuffer<RowFacts> facts_;         // (rows of the slice)
-  PinnedBuffer<RowFacts> host_facts_;    // (rows of the slice)
-  PinnedBuffer<std::byte> host_logits_;  // rows that are wanted
-  std::vector<int32_t> host_place_;      // (rows of the slice) index within host_logits_; -1: not wanted
-  size_t host_rows_ = 0;                 // in host_logits_
-  bool host_bf16_ = false;
-  std::vector<float> widened_;  // (vocab)
+  DeviceBuffer<RowFacts> facts_;       // (rows of the slice)
+  PinnedBuffer<RowFacts> host_facts_;  // (rows of the slice)
+  PinnedBuffer<float> host_logits_;    // (rows, vocab) that are wanted
+  std::vector<int32_t> host_place_;    // (rows of the slice) index within host_logits_; -1: not wanted
+  size_t host_rows_ = 0;               // in host_logits_
   PinnedBuffer<uint16_t> host_experts_;
   PinnedBuffer<float> host_margins_;
   bool routing_ = false;  // wanted of this slice

@@ -18,13 +18,12 @@ struct Best {
 __device__ Best better_of(Best a, Best b) { return b.value > a.value || (b.value == a.value && b.id < a.id) ? b : a; }
 
 // The largest that is no NaN, unless the first is one; the lowest id among equals. Every thread gets it.
-template <class Logit>
-__device__ Best best_of(const Logit* logits, int count) {
+__device__ Best best_of(const float* logits, int count) {
   __shared__ Best found[kWarps];
   const int thread = static_cast<int>(threadIdx.x);
-  Best best{widen(logits[0]), 0};
+  Best best{logits[0], 0};
   if (best.value == best.value) {
-    for (int i = thread; i < count; i += kThreads) best = better_of(best, {widen(logits[i]), i});
+    for (int i = thread; i < count; i += kThreads) best = better_of(best, {logits[i], i});
   }
   for (int width = 16; width > 0; width /= 2) {
     best =
@@ -58,27 +57,26 @@ struct Segment {
 static_assert(sizeof(Segment) == 4 * sizeof(float));
 
 // One block a segment of a row: 16 blocks of 256 ids times 16 lanes, one thread each.
-template <class Logit>
 __global__ void __launch_bounds__(kThreads) segment_kernel(ScanArgs a) {
   __shared__ float lanes[kThreads];
   const int begin = static_cast<int>(blockIdx.x) * kSegment;
   const int count = min(kSegment, a.vocab - begin);
-  const Logit* row = static_cast<const Logit*>(a.logits) + int64_t{blockIdx.y} * a.vocab;
-  const Logit* logits = row + begin;
+  const float* row = a.logits + int64_t{blockIdx.y} * a.vocab;
+  const float* logits = row + begin;
   const Best best = best_of(logits, count);
   const int thread = static_cast<int>(threadIdx.x);
   const int first = thread / kLanes * kBlock + thread % kLanes;
   float acc = 0;
   for (int i = first; i < first + kBlock && i < count; i += kLanes) {
-    acc = __fmaf_rn(1.0f, exponential(widen(logits[i]) - best.value), acc);
+    acc = __fmaf_rn(1.0f, exponential(logits[i] - best.value), acc);
   }
   lanes[thread] = acc;
   const int target = a.targets[blockIdx.y];
   int above = 0;
   if (target >= 0) {
-    const float value = widen(row[target]);
+    const float value = row[target];
     for (int i = thread; i < count; i += kThreads) {
-      const float logit = widen(logits[i]);
+      const float logit = logits[i];
       above += begin + i < target ? logit >= value : begin + i > target && logit > value;
     }
   }
@@ -93,7 +91,6 @@ __global__ void __launch_bounds__(kThreads) segment_kernel(ScanArgs a) {
 }
 
 // One block a row: the segments put together.
-template <class Logit>
 __global__ void __launch_bounds__(kThreads) row_kernel(ScanArgs a, int segments) {
   __shared__ float weights[kThreads];  // exp(top of the segment - top of the row), a round of segments
   __shared__ float totals[kThreads];
@@ -126,19 +123,11 @@ __global__ void __launch_bounds__(kThreads) row_kernel(ScanArgs a, int segments)
   }
   if (thread != 0) return;
   const int target = a.targets[row];
-  if (target >= 0) facts.target = widen(static_cast<const Logit*>(a.logits)[int64_t{row} * a.vocab + target]);
+  if (target >= 0) facts.target = a.logits[int64_t{row} * a.vocab + target];
   facts.rank = above;
   facts.top = best.value;
   facts.argmax = best.id;
   a.facts[row] = facts;
-}
-
-template <class Logit>
-void scan(const ScanArgs& args, unsigned segments, cudaStream_t stream) {
-  segment_kernel<Logit><<<dim3(segments, static_cast<unsigned>(args.rows)), kThreads, 0, stream>>>(args);
-  check_launch("scan_rows");
-  row_kernel<Logit><<<static_cast<unsigned>(args.rows), kThreads, 0, stream>>>(args, static_cast<int>(segments));
-  check_launch("scan_rows");
 }
 
 int segments_of(int vocab) { return (vocab + kSegment - 1) / kSegment; }
@@ -152,7 +141,10 @@ size_t segment_floats(int rows, int vocab) {
 void scan_rows(const ScanArgs& args, cudaStream_t stream) {
   if (args.rows == 0) return;
   const auto segments = static_cast<unsigned>(segments_of(args.vocab));
-  args.bf16 ? scan<Bfloat16>(args, segments, stream) : scan<float>(args, segments, stream);
+  segment_kernel<<<dim3(segments, static_cast<unsigned>(args.rows)), kThreads, 0, stream>>>(args);
+  check_launch("scan_rows");
+  row_kernel<<<static_cast<unsigned>(args.rows), kThreads, 0, stream>>>(args, static_cast<int>(segments));
+  check_launch("scan_rows");
 }
 
 }  // namespace assay::cuda

@@ -15,8 +15,7 @@ struct RowFacts {
 };
 
 struct ScanArgs {
-  const void* logits = nullptr;  // (rows, vocab) fp32 or bf16
-  bool bf16 = false;
+  const float* logits = nullptr;     // (rows, vocab)
   const int32_t* targets = nullptr;  // (rows), -1: none
   RowFacts* facts = nullptr;         // (rows)
   float* segments = nullptr;         // scratch: segment_floats() of them
