@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "core/plugin/host.h"
+#include "tools/assay/command.h"
+#include "tools/bench/measure.h"
+#include "tools/load_bench/load_bench.h"
+
+namespace assay::cli {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kUsage = "assay bench decode|prefill|load [CASE] [options] [-- MODEL_ARGS]";
+constexpr uint32_t kMostTokens = 1u << 20;
+
+// "128,1024" as numbers of 1 .. most.
+Result<std::vector<uint32_t>> numbers(const std::string& option, const std::string& text, uint32_t most) {
+  std::vector<uint32_t> values;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    uint32_t value = 0;
+    const auto [end, code] = std::from_chars(text.data() + begin, text.data() + comma, value);
+    if (code != std::errc() || end != text.data() + comma || value < 1 || value > most) {
+      return invalid(fmt::format("{} '{}': expected numbers of 1 .. {}, joined by commas", option, text, most));
+    }
+    values.push_back(value);
+    begin = comma + 1;
+  }
+  return values;
+}
+
+Result<int> count_of(const po::variables_map& values, const char* name, int most) {
+  const int value = values[name].as<int>();
+  if (value >= 1 && value <= most) return value;
+  return invalid(fmt::format("--{} {}: expected 1 .. {}", name, value, most));
+}
+
+void print(const bench::BenchReport& report, bool json) {
+  std::cout << (json ? bench::to_json_lines(report) : bench::to_text(report));
+}
+
+Result<bench::BenchReport> measure(const std::string& what, const bench::Opened& opened,
+                                   plugin::PluginRegistry& registry, const po::variables_map& values) {
+  const Result<int> rounds = count_of(values, "rounds", 1000);
+  if (!rounds) return rounds.status();
+  const std::string fallback = what == "decode" ? "128" : "128,1024";
+  const std::string given = values["context"].as<std::string>();
+  auto contexts = numbers("--context", given.empty() ? fallback : given, kMostTokens);
+  if (!contexts) return contexts.status();
+  const bool kernels = values.count("no-kernels") == 0;
+  if (what == "prefill") {
+    return bench::measure_prefill(opened, {.tokens = *contexts, .rounds = *rounds, .kernels = kernels});
+  }
+  auto concurrency = numbers("--concurrency", values["concurrency"].as<std::string>(), 4096);
+  if (!concurrency) return concurrency.status();
+  const Result<int> steps = count_of(values, "steps", 1 << 20);
+  if (!steps) return steps.status();
+  return bench::measure_decode(opened, registry,
+                               {.contexts = *contexts,
+                                .concurrency = *concurrency,
+                                .steps = static_cast<uint32_t>(*steps),
+                                .rounds = *rounds,
+                                .kernels = kernels});
+}
+
+// Loads the subject's checkpoint again and again.
+Result<std::string> measure_load(const bench::Subject& subject, const bench::OpenRequest& request,
+                                 plugin::PluginRegistry& registry, const po::variables_map& values) {
+  if (request.random) return invalid("--random-weights: nothing is loaded then; give a checkpoint");
+  const Result<int> rounds = count_of(values, "rounds", 1000);
+  if (!rounds) return rounds.status();
+  const Result<int> threads = count_of(values, "read-threads", 1024);
+  if (!threads) return threads.status();
+  std::optional<bench::Opened> opened;
+  std::string device;
+  const tools::Loader loader{.open = [&]() -> Status {
+                               Result<bench::Opened> made = bench::Opened::open(subject, request, registry);
+                               if (!made) return made.status();
+                               device = made->backend() + " on " + made->model().device();
+                               opened = *std::move(made);
+                               return {};
+                             },
+                             .close = [&] { opened.reset(); }};
+  const bool cold = values.count("cold") != 0;
+  const auto found =
+      tools::measure_load(subject.checkpoint, loader, {.threads = *threads, .rounds = *rounds, .cold = cold});
+  if (!found) return found.status();
+  double best = found->rounds.front().load_seconds;
+  for (const tools::LoadRound& round : found->rounds) best = std::min(best, round.load_seconds);
+  if (values.count("json") != 0) {
+    const nlohmann::ordered_json json = {{"what", "load"},
+                                         {"backend", device},
+                                         {"cold", cold},
+                                         {"seconds", best},
+                                         {"first_seconds", found->first_load_seconds},
+                                         {"rounds", found->rounds.size()},
+                                         {"tensor_bytes", found->tensor_bytes},
+                                         {"file_bytes", found->file_bytes},
+                                         {"gb_per_s", found->best_load_gb_per_s()},
+                                         {"raw_gb_per_s", found->best_raw_gb_per_s()},
+                                         {"fraction", found->fraction()},
+                                         {"host_peak_bytes", found->peak_bytes}};
+    return json.dump() + "\n";
+  }
+  return fmt::format(
+      "{}\nbackend {}\nfirst load {:.2f} s; then the fastest of {}: {:.2f} s, {:.2f} GB/s of {:.2f} GB of weights\n"
+      "the same files read by {} threads that do nothing else, {}: {:.2f} GB/s; loading reaches {:.1f} %\n"
+      "host memory above the mapping of the files, peak: {:.2f} GB\n",
+      subject.checkpoint, device, found->first_load_seconds, found->rounds.size(), best, found->best_load_gb_per_s(),
+      static_cast<double>(found->tensor_bytes) * 1e-9, *threads, cold ? "cold" : "warm", found->best_raw_gb_per_s(),
+      100 * found->fraction(), static_cast<double>(found->peak_bytes) * 1e-9);
+}
+
+int run(const std::string& what, const bench::SubjectSources& sources, const po::variables_map& values) {
+  const Result<bench::Subject> subject = bench::find_subject(sources);
+  if (!subject) return fail(subject.status());
+  bench::OpenRequest request{.backend = values["backend"].as<std::string>(),
+                             .options = values["backend-options"].as<std::string>()};
+  if (sources.random) request.random = values["random-weights"].as<uint64_t>();
+  plugin::PluginRegistry registry(search_options(values));
+  if (what == "load") {
+    const Result<std::string> text = measure_load(*subject, request, registry, values);
+    if (!text) return fail(text.status());
+    std::cout << *text;
+    return kExitOk;
+  }
+  const Result<bench::Opened> opened = bench::Opened::open(*subject, request, registry);
+  if (!opened) return fail(opened.status());
+  const Result<bench::BenchReport> report = measure(what, *opened, registry, values);
+  if (!report) return fail(report.status());
+  print(*report, values.count("json") != 0);
+  return kExitOk;
+}
+
+}  // namespace
+
+int bench_command(const Words& words) {
+  po::options_description options(
+      "Measures a model on a backend, beside what the machine's memory gives in the same run.\n"
+      "decode: single tokens; prefill: prompts up to the likeliest next id; load: a checkpoint.\n"
+      "MODEL_ARGS stand for a case: assay bench decode --random-weights -- --num-layers 27 --bf16 ...\noptions");
+  options.add_options()("words", po::value<Words>(), "what is measured, and a case folder")(
+      "checkpoint", po::value<std::string>()->default_value(""), "folder of the weights (default: what --load says)")(
+      "random-weights", po::value<uint64_t>()->implicit_value(1, "1"),
+      "=SEED: made-up weights; on a GPU no file is read, else a temporary checkpoint is written")(
+      "backend", po::value<std::string>()->default_value("auto"), "cuda, cpu, reference, or auto")(
+      "backend-options", po::value<std::string>()->default_value(""), "JSON object, e.g. {\"threads\":2}")(
+      "context", po::value<std::string>()->default_value(""),
+      "decode: tokens before the first step (128); prefill: tokens of the prompt (128,1024)")(
+      "concurrency", po::value<std::string>()->default_value("1"),
+      "decode: requests at once; more than one go through engine buffered")(
+      "steps", po::value<int>()->default_value(32), "decode: tokens of a round")(
+      "rounds", po::value<int>()->default_value(5), "rounds that count, after one that does not")(
+      "no-kernels", "leave out the table of kernels")("cold",
+                                                      "load: from the disk, not from the system's cache of files")(
+      "read-threads", po::value<int>()->default_value(16), "load: of the raw read beside it")(
+      "set", po::value<Words>(), "NAME=VALUE: a variable that the case names as ${NAME}; repeatable")(
+      "plugin-path", po::value<Words>(), "folder to look for plugins in first; repeatable")("json",
+                                                                                            "one JSON object a line");
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  po::variables_map values;
+  if (const auto code = parse(kUsage, options, "words", Words(words.begin(), dashes), &values)) return *code;
+  Words given = all(values, "words");
+  const std::string what = given.empty() ? "" : given.front();
+  if (what != "decode" && what != "prefill" && what != "load") {
+    std::cerr << "assay: bench: " << (what.empty() ? "nothing" : "'" + what + "'")
+              << " to measure, expected decode, prefill or load\nusage: " << kUsage << "\n";
+    return kExitUsage;
+  }
+  given.erase(given.begin());
+  if (dashes != words.end() && !given.empty()) {
+    std::cerr << "assay: bench: a case and MODEL_ARGS together, expected one of them\nusage: " << kUsage << "\n";
+    return kExitUsage;
+  }
+  if (dashes != words.end()) given.assign(dashes + 1, words.end());
+  const auto settings = parse_settings(all(values, "set"));
+  if (!settings) return fail(settings.status());
+  bench::SubjectSources sources{.words = std::move(given),
+                                .checkpoint = values["checkpoint"].as<std::string>(),
+                                .random = values.count("random-weights") != 0,
+                                .variables = {}};
+  sources.variables.set.insert(settings->begin(), settings->end());
+  for (const auto& [name, value] : environment()) sources.variables.environment.emplace(name, value);
+  return run(what, sources, values);
+}
+
+}  // namespace assay::cli
