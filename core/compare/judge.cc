@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -41,8 +43,20 @@ std::optional<std::string_view> field(const assay_record& record, uint32_t bit, 
   return sdk::text(value);
 }
 
-// Puts the known completions in the place of the golden's texts; appends INVALID findings where that cannot be done.
-void use_known_completions(const KnownCompletion& known, Pairs& pairs, std::vector<Finding>& findings) {
+// Said of a result that equals the known completion and is shorter than the golden, being out of tokens.
+Finding shorter_note(const KnownRequest& request, size_t tokens, size_t judged) {
+  Finding finding =
+      note(fmt::format("all {} tokens that the case asks for are used up: the golden's text behind code "
+                       "point {} is not reached and not judged",
+                       tokens, judged));
+  finding.request = request.id;
+  return finding;
+}
+
+// Puts the known completions in the place of the golden's texts; appends INVALID findings where that cannot be done,
+// and to `notes` what is left unjudged.
+void use_known_completions(const JudgeOptions& options, Pairs& pairs, std::vector<Finding>& findings,
+                           std::vector<Finding>& notes) {
   const auto fault = [&](std::string_view request, const Status& status) {
     Finding finding;
     finding.verdict = Verdict::kInvalid;
@@ -53,7 +67,7 @@ void use_known_completions(const KnownCompletion& known, Pairs& pairs, std::vect
     if (!request.empty() && finding.message.starts_with(prefix)) finding.message.erase(0, prefix.size());
     findings.push_back(std::move(finding));
   };
-  const Result<std::vector<SourceText>> sources = load_sources(known.sources);
+  const Result<std::vector<SourceText>> sources = load_sources(options.known.sources);
   if (!sources) return fault("", sources.status());
   for (size_t i = 0; i < pairs.size(); ++i) {
     const assay_record& reference = pairs.reference(i).record();
@@ -64,12 +78,19 @@ void use_known_completions(const KnownCompletion& known, Pairs& pairs, std::vect
     if (!request.prompt) request.prompt = field(candidate, ASSAY_HAS_PROMPT, candidate.prompt);
     request.golden_text = field(reference, ASSAY_HAS_TEXT, reference.text);
     request.actual_text = field(candidate, ASSAY_HAS_TEXT, candidate.text);
+    request.out_of_tokens =
+        options.most_tokens && (candidate.has & ASSAY_HAS_TOKENS) != 0 && candidate.tokens.size == *options.most_tokens;
     if (sources->empty()) {
       if (const Status status = check_own_reference(request); !status.ok()) fault(request.id, status);
       continue;
     }
     Result<std::string> text = known_reference(*sources, request);
     if (text.ok()) {
+      const size_t judged = text::count(std::string_view(*text).substr(0, text::first_blank_line(*text)));
+      if (request.out_of_tokens && request.golden_text &&
+          judged < text::count(request.golden_text->substr(0, text::first_blank_line(*request.golden_text)))) {
+        notes.push_back(shorter_note(request, *options.most_tokens, judged));
+      }
       pairs.reference(i).replace_text(*std::move(text));
     } else {
       fault(request.id, text.status());
@@ -77,8 +98,33 @@ void use_known_completions(const KnownCompletion& known, Pairs& pairs, std::vect
   }
 }
 
+bool any_request(const ResultSet& set, bool (*holds)(const RequestRecord&)) {
+  return std::any_of(set.requests.begin(), set.requests.end(), holds);
+}
+
+// Fields of the result that no request of the golden holds, nor METRICS asks for: "generated_tokens, logprobs"; "" for
+// none. (Those that METRICS asks for are NOT_COMPARABLE.)
+std::string not_in_golden(const JudgeOptions& options, const ResultSet& golden, const ResultSet& actual) {
+  using Holds = bool (*)(const RequestRecord&);
+  static constexpr std::array<std::pair<std::string_view, Holds>, 3> kFields = {{
+      {"generated_tokens", [](const RequestRecord& one) { return one.tokens && !one.tokens->empty(); }},
+      {"logprobs", [](const RequestRecord& one) { return one.logprobs && !one.logprobs->empty(); }},
+      {"routing_indices", [](const RequestRecord& one) { return one.routing.has_value(); }},
+  }};
+  std::string names;
+  for (const auto& [name, holds] : kFields) {
+    const bool asked = std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end();
+    if (asked || any_request(golden, holds) || !any_request(actual, holds)) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  return names;
+}
+
 std::vector<Finding> notes_of(const JudgeOptions& options, const ResultSet& golden, const ResultSet& actual) {
   std::vector<Finding> notes;
+  if (const std::string absent = not_in_golden(options, golden, actual); !absent.empty()) {
+    notes.push_back(note(fmt::format("not judged, as the golden does not hold them: {}", absent)));
+  }
   for (const ResultSet* set : {&golden, &actual}) {
     for (const std::string& line : set->notes) notes.push_back(note(set->path + ": " + line));
   }
@@ -172,10 +218,12 @@ CaseVerdict judge_case(const JudgeInput& input) {
       pairs.candidate(i).unescape_newlines();
     }
   }
+  std::vector<Finding> unjudged;
   if (options.known.enabled && requests.findings.empty()) {
-    use_known_completions(options.known, pairs, requests.findings);
+    use_known_completions(options, pairs, requests.findings, unjudged);
   }
   if (!requests.findings.empty()) requests.verdict = Verdict::kInvalid;
+  std::move(unjudged.begin(), unjudged.end(), std::back_inserter(requests.findings));
   for (Finding& finding : notes_of(options, golden, actual)) requests.findings.push_back(std::move(finding));
 
   const Result<GoldenMeta> meta = parse_golden_meta(golden.extra);

@@ -32,8 +32,9 @@ struct JudgeOptions {
   std::vector<std::string> metrics;          // METRICS in file order; empty gives NOT_COMPARABLE
   std::map<std::string, double> tolerances;  // ASSAY.tolerance: metric → largest accepted |difference|
   KnownCompletion known;
-  std::optional<uint64_t> capabilities;  // ASSAY_CAP_* of the engine that made the result; nullopt: not known
-  ComparatorLookup lookup;               // never empty
+  std::optional<uint64_t> most_tokens = {};  // that a request was asked for, > 0; nullopt: not known
+  std::optional<uint64_t> capabilities;      // ASSAY_CAP_* of the engine that made the result; nullopt: not known
+  ComparatorLookup lookup;                   // never empty
 };
 
 struct JudgeInput {

@@ -28,12 +28,15 @@ struct KnownRequest {
   std::optional<std::string_view> prompt;
   std::optional<std::string_view> golden_text;  // the golden's generated_text
   std::optional<std::string_view> actual_text;  // decides how far the reference reaches, never what it says
+  bool out_of_tokens = false;  // the result holds all the tokens that the case asks for: it could not go on
 };
 
 // The reference text for the request. What precedes its first blank line judges and must be reached by the result:
 //  - the known completion up to its blank line where the result gets that far, the rest following for the report;
 //  - else its part up to the result's end, but at least the golden's part before the golden's first blank line (the
-//    whole known completion where the golden has no text): the result may only stop early where the golden did.
+//    whole known completion where the golden has no text): the result may only stop early where the golden did. One
+//    that is out of tokens may stop before, behind kLeastKnownCompletion code points: the golden came from a longer
+//    run.
 // Fails with kInvalid: the prompt is unknown or does not occur exactly once in all sources together (says how often
 // and where), fewer than kLeastKnownCompletion code points follow before the first blank line, or the golden's own
 // text contradicts the source.

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/compare/test_plugins.h"
+#include "core/golden/text.h"
 
 namespace assay::compare {
 namespace {
@@ -44,6 +45,18 @@ TEST(KnownReference, AResultMayOnlyStopEarlyWhereTheGoldenDid) {
   EXPECT_EQ(reference(request(kKnown.substr(0, 12), kKnown.substr(0, 10))), kKnown.substr(0, 12));
   EXPECT_EQ(reference(request(kKnown.substr(0, 10), kKnown.substr(0, 12))), kKnown.substr(0, 12));
   EXPECT_EQ(reference(request(std::nullopt, kKnown.substr(0, 12))), kKnown);
+}
+
+TEST(KnownReference, AResultOutOfTokensMayEndBehindFortyCodePoints) {
+  KnownRequest known = request(kKnown, kKnown.substr(0, 45));
+  known.out_of_tokens = true;
+  EXPECT_EQ(text::count(reference(known)), text::count(kKnown.substr(0, 45)));
+  known.actual_text = kKnown.substr(0, 10);
+  EXPECT_EQ(text::count(reference(known)), kLeastKnownCompletion);
+  known.golden_text = kKnown.substr(0, 12);
+  EXPECT_EQ(reference(known), kKnown.substr(0, 12));
+  known.golden_text = std::nullopt;
+  EXPECT_EQ(text::count(reference(known)), kLeastKnownCompletion);
 }
 
 TEST(KnownReference, ThePromptMustOccurExactlyOnce) {
@@ -89,7 +102,7 @@ class KnownCase : public testing::Test {
     options_.known = {true, {path_}};
   }
   void TearDown() override { std::filesystem::remove(path_); }
-  CaseVerdict judge(const std::string& golden, const std::string& actual) {
+  CaseVerdict judge(const std::string& golden, const std::string& actual, const std::vector<int32_t>& tokens = {}) {
     ResultSet reference;
     reference.requests.emplace_back();
     reference.requests[0].id = "0";
@@ -97,6 +110,7 @@ class KnownCase : public testing::Test {
     ResultSet candidate = reference;
     candidate.requests[0].prompt = "Prompt:";
     candidate.requests[0].text = actual;
+    if (!tokens.empty()) candidate.requests[0].tokens = tokens;
     return judge_case({.options = &options_, .golden = &reference, .golden_missing = "", .actual = &candidate});
   }
 
@@ -131,6 +145,22 @@ TEST_F(KnownCase, AMereBeginningIsTruncated) {
   EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
   EXPECT_THAT(verdict.reason, HasSubstr("truncated"));
   EXPECT_EQ(judge(kKnown.substr(0, 45), kKnown.substr(0, 20)).verdict, Verdict::kInvalid);
+}
+
+TEST_F(KnownCase, AResultOutOfTokensIsJudgedAsFarAsItGoesAndTheRestIsNoted) {
+  options_.most_tokens = 3;
+  const std::string beginning = kKnown.substr(0, 60);
+  const CaseVerdict verdict = judge(kKnown, beginning, {1, 2, 3});
+  EXPECT_EQ(verdict.verdict, Verdict::kIdentical) << verdict.reason;
+  ASSERT_EQ(verdict.metrics[0].metric, kRequestsMetric);
+  ASSERT_EQ(verdict.metrics[0].findings.size(), 2U);
+  EXPECT_THAT(verdict.metrics[0].findings[0].message, HasSubstr("all 3 tokens that the case asks for are used up"));
+  EXPECT_THAT(verdict.metrics[0].findings[1].message,
+              HasSubstr("not judged, as the golden does not hold them: generated_tokens"));
+  EXPECT_EQ(judge(kKnown, beginning, {1, 2}).verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge(kKnown, beginning, {}).verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge(kKnown, kKnown.substr(0, 20), {1, 2, 3}).verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge(kKnown, beginning + "x", {1, 2, 3}).verdict, Verdict::kDiverged);
 }
 
 TEST_F(KnownCase, AMissingSourceIsInvalidAndNamed) {

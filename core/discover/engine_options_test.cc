@@ -209,6 +209,15 @@ TEST_F(Prompts, RelativePathsAreLookedUpInTheRepositoryOfTheCase) {
   EXPECT_THAT(find_input("nowhere/x", case_dir).status().message(),
               HasSubstr("neither below the current directory nor as"));
   EXPECT_EQ(find_input("/nowhere/x", case_dir).status().code(), StatusCode::kNotFound);
+  fs::create_directories(case_dir);
+  std::ofstream(fs::path(case_dir) / "own.jsonl") << "{\"text\": \"a\"}\n";
+  for (const std::string& dir : {case_dir, case_dir + "/"}) {
+    const Result<std::string> own = find_input("./tests/elsewhere/c/own.jsonl", dir);
+    ASSERT_TRUE(own.ok()) << own.status().message();
+    EXPECT_TRUE(fs::equivalent(*own, fs::path(case_dir) / "own.jsonl"));
+  }
+  EXPECT_EQ(find_input("./tests/elsewhere/d/own.jsonl", case_dir).status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(find_input("elsewhere/c/absent", case_dir).status().message(), HasSubstr(case_dir + "/absent"));
   fs::create_directories(root_ / "tree/tests/functional_tests/test_cases/m/c");
   EXPECT_EQ(repository_root((root_ / "tree/tests/functional_tests/test_cases/m/c").string()),
             (root_ / "tree").string());

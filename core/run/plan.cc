@@ -15,6 +15,7 @@
 #include "core/run/filter.h"
 #include "core/run/relation_rows.h"
 #include "core/run/reproduce.h"
+#include "core/run/requirements.h"
 
 namespace assay::run {
 namespace {
@@ -24,7 +25,10 @@ constexpr size_t kLeastSplit = 32;  // recorded cases of a group that are worth 
 class Planner {
  public:
   Planner(const RunOptions& options, plugin::PluginRegistry& registry)
-      : options_(options), registry_(registry), backends_(registry), preparer_(options) {}
+      : options_(options), registry_(registry), backends_(registry), preparer_(options) {
+    variables_.set.insert(options.variables.begin(), options.variables.end());
+    variables_.environment.insert(options.environment.begin(), options.environment.end());
+  }
 
   Result<Plan> make() {
     Result<Filter> filter = Filter::parse(options_.filter);
@@ -151,7 +155,9 @@ class Planner {
     if (test.mode != "inference") {
       return settle(Verdict::kSkipped, fmt::format("MODE {} is not run by assay, only inference is", test.mode));
     }
-    if (const std::string absent = absent_requirement(test); !absent.empty()) return settle(Verdict::kSkipped, absent);
+    if (const std::string absent = absent_requirement(test, variables_, backends_); !absent.empty()) {
+      return settle(Verdict::kSkipped, absent);
+    }
     CaseSummary& summary = ready.summary;
     summary.engine = engine_name(test);
     const Result<const plugin::Plugin*> engine = registry_.find(plugin::Kind::kEngine, summary.engine);
@@ -222,20 +228,6 @@ class Planner {
     }
   }
 
-  // Why the case is to be skipped; "" when everything it requires is there: each name is a variable that is set, or a
-  // backend that is usable here.
-  std::string absent_requirement(const TestCase& test) {
-    for (const std::string& name : test.assay.requirements) {
-      if (options_.variables.count(name) > 0 || options_.environment.count(name) > 0) continue;
-      if (!backends_.exists(name)) {
-        return fmt::format("requires {}: no such backend, and no such variable is set (--set {}=...)", name, name);
-      }
-      const BackendState& state = backends_.state(name);
-      if (state.preference == 0) return fmt::format("requires {}: {}", name, state.device);
-    }
-    return "";
-  }
-
   // Folder below cases/: the name, with a number where two cases of the run have the same one.
   std::string unique_id(const std::string& name) {
     std::string id = name;
@@ -247,6 +239,7 @@ class Planner {
   plugin::PluginRegistry& registry_;
   BackendChoice backends_;
   CasePreparer preparer_;
+  discover::Variables variables_;
   std::map<Key, size_t> groups_;
   std::set<std::string> ids_;
   Plan plan_;

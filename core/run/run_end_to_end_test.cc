@@ -111,6 +111,30 @@ TEST_F(Run, MissingRequirementOrAnotherModeIsSkippedWithAReason) {
   EXPECT_EQ(exit_code(summary().verdicts()), 4);
 }
 
+TEST_F(Run, PathsAndDevicesMayBeRequired) {
+  const std::string engine = "  engine: misbehaving\n";
+  add_case("unset", {"ok a"}, "", engine + "  requires: ['path:${SECRET_DATA}/weights']\n");
+  add_case("no_card", {"ok a"}, "", engine + "  requires: ['device:fake_absent']\n");
+  add_case("no_backend", {"ok a"}, "", engine + "  requires: ['device:SECRET_DATA']\n");
+  run();
+  EXPECT_EQ(verdict("unset"), "SKIPPED");
+  EXPECT_THAT(reason("unset"), HasSubstr("SECRET_DATA"));
+  EXPECT_THAT(reason("no_card"), HasSubstr("no such card"));
+  EXPECT_THAT(reason("no_backend"), HasSubstr("requires device:SECRET_DATA: no such backend"));
+  options_.variables["SECRET_DATA"] = dir_.string();
+  run();
+  EXPECT_THAT(reason("unset"), HasSubstr((dir_ / "weights").string() + " does not exist"));
+  EXPECT_EQ(verdict("no_backend"), "SKIPPED");  // a device is no variable
+  fs::create_directories(dir_ / "weights");
+  fs::remove_all(dir_ / "cases/no_card");
+  fs::remove_all(dir_ / "cases/no_backend");
+  add_golden(add_case("card", {"ok a"}, "", engine + "  requires: ['device:fake_low']\n"), "ok a", "a");
+  add_golden(dir_ / "cases/unset", "ok a", "a");
+  run();
+  EXPECT_EQ(verdict("unset"), "IDENTICAL");
+  EXPECT_EQ(verdict("card"), "IDENTICAL");
+}
+
 TEST_F(Run, PresentRequirementRuns) {
   add_golden(add_case("has_both", {"ok a"}, "", "  engine: misbehaving\n  requires: [SECRET_DATA, fake_low]\n"), "ok a",
              "a");
