@@ -1,6 +1,7 @@
 #include "core/discover/assay_block.h"
 
 #include <array>
+#include <cmath>
 
 #include "core/discover/metamorphic_block.h"
 #include "core/discover/nearest.h"
@@ -10,9 +11,9 @@
 namespace assay::discover {
 namespace {
 
-constexpr std::array<std::string_view, 12> kKeys = {"engine",    "backend", "golden",       "known_completion",
-                                                    "tolerance", "timeout", "memory_limit", "requires",
-                                                    "tags",      "waivers", "script",       "metamorphic"};
+constexpr std::array<std::string_view, 13> kKeys = {
+    "engine",   "backend", "golden",  "known_completion", "tolerance",   "timeout",           "memory_limit",
+    "requires", "tags",    "waivers", "script",           "metamorphic", "workers_per_device"};
 constexpr std::array<std::string_view, 2> kGoldenKinds = {"known_completion", "characteristic"};
 
 // A non-empty text.
@@ -53,6 +54,16 @@ void read_tolerance(const YamlNode& node, AssayBlock& block, SchemaErrors& error
   }
 }
 
+std::optional<int32_t> read_workers_per_device(const YamlNode& node, SchemaErrors& errors) {
+  const auto number = node.is_scalar() ? parse_number(node.text) : std::nullopt;
+  if (number && *number >= 1 && *number <= kMostWorkersPerDevice && *number == std::floor(*number)) {
+    return static_cast<int32_t>(*number);
+  }
+  errors.add(node, "ASSAY.workers_per_device: a whole number from 1 to " + std::to_string(kMostWorkersPerDevice) +
+                       " is expected, not '" + node.text + "'");
+  return std::nullopt;
+}
+
 void read_key(const YamlEntry& entry, AssayBlock& block, SchemaErrors& errors) {
   const std::string& key = entry.key;
   const YamlNode& value = *entry.value;
@@ -76,6 +87,8 @@ void read_key(const YamlEntry& entry, AssayBlock& block, SchemaErrors& errors) {
     block.memory_limit = parse_bytes(text_of(value, key, errors));
     if (!block.memory_limit)
       errors.add(value, "ASSAY.memory_limit '" + value.text + "' is no size above 0, such as 4GiB");
+  } else if (key == "workers_per_device") {
+    block.workers_per_device = read_workers_per_device(value, errors);
   } else if (key == "requires") {
     block.requirements = texts_of(value, key, errors);
   } else if (key == "tags") {

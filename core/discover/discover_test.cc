@@ -203,7 +203,8 @@ TEST(CaseReader, ReadsTheAssayBlock) {
   const TestCase test_case = read(
       "MODEL_ARGS:\nASSAY:\n  engine: static_legacy\n  backend: auto\n  golden: known_completion\n"
       "  known_completion: golden/a.txt\n  tolerance: {logprobs: 0.001}\n  timeout: 120s\n  memory_limit: 4GiB\n"
-      "  requires: [CHECKPOINT_LOAD_PATH]\n  tags: quick\n  waivers:\n    - {reason: x, owner: y, issue: z, expires: "
+      "  requires: [CHECKPOINT_LOAD_PATH]\n  tags: quick\n  workers_per_device: 3\n  waivers:\n    - {reason: x, "
+      "owner: y, issue: z, expires: "
       "2027-01-01, verdicts: [DRIFT]}\n");
   ASSERT_TRUE(test_case.error.ok()) << test_case.error.message();
   const AssayBlock& block = test_case.assay;
@@ -216,6 +217,7 @@ TEST(CaseReader, ReadsTheAssayBlock) {
   EXPECT_EQ(block.memory_limit, 4ull << 30);
   EXPECT_THAT(block.requirements, ElementsAre("CHECKPOINT_LOAD_PATH"));
   EXPECT_THAT(block.tags, ElementsAre("quick"));
+  EXPECT_EQ(block.workers_per_device, 3);
   ASSERT_EQ(block.waivers.size(), 1U);
   EXPECT_EQ(block.waivers[0].owner, "y");
 }
@@ -231,6 +233,9 @@ TEST(CaseReader, RefusesMistakesInTheAssayBlock) {
   EXPECT_THAT(error("timeout: soon"), HasSubstr("no time above 0"));
   EXPECT_THAT(error("timeout: 0"), HasSubstr("no time above 0"));
   EXPECT_THAT(error("memory_limit: 4 apples"), HasSubstr("no size above 0"));
+  for (const char* bad : {"0", "65", "1.5", "some", "[1]"}) {
+    EXPECT_THAT(error(std::string("workers_per_device: ") + bad), HasSubstr("a whole number from 1 to 64")) << bad;
+  }
   EXPECT_THAT(error("golden: known"), HasSubstr("neither known_completion"));
   EXPECT_THAT(error("engine: [a]"), HasSubstr("must be a text"));
   EXPECT_THAT(error("known_completion: a"), HasSubstr("needs ASSAY.golden"));

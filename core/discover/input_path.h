@@ -11,9 +11,9 @@ namespace assay::discover {
 // tests/functional_tests/..., else empty.
 std::string repository_root(const std::string& case_dir);
 
-// `path` itself when absolute; else below the current directory, else below the repository root of the case, else, where
-// its folder has the name of the case's folder, that file in the case's folder: the first that exists. kNotFound names
-// every place that was tried.
+// `path` itself when absolute; else below the current directory, else below the repository root of the case, else,
+// where its folder has the name of the case's folder, that file in the case's folder: the first that exists. kNotFound
+// names every place that was tried.
 Result<std::string> find_input(const std::string& path, const std::string& case_dir);
 
 }  // namespace assay::discover

@@ -61,6 +61,8 @@ void append_case(std::string& out, const TestCase& test_case) {
   } else {
     out += "null";
   }
+  append_field(out, "workers_per_device");
+  out += std::to_string(test_case.assay.workers_per_device.value_or(1));
   append_text_or_null(out, "model_args_sha256", model_args_digest(test_case.model_args));
   append_field(out, "notes");
   append_list(out, test_case.notes, same);
@@ -147,7 +149,11 @@ std::string list_text(const std::vector<TestCase>& cases) {
     const std::string engine = engine_of(test_case);
     append_padded(out, engine.empty() ? "-" : text::printable(engine), 13);
     append_padded(out, text::printable(judges(test_case)), 26);
-    out += std::to_string(test_case.goldens.size()) + (test_case.goldens.size() == 1 ? " golden\n" : " goldens\n");
+    out += std::to_string(test_case.goldens.size()) + (test_case.goldens.size() == 1 ? " golden" : " goldens");
+    if (test_case.assay.workers_per_device) {
+      out += ", workers per device: " + std::to_string(*test_case.assay.workers_per_device);
+    }
+    out += "\n";
     if (test_case.error.ok()) continue;
     ++bad;
     out += "    error: " + text::printable(test_case.error.message()) + "\n";

@@ -22,10 +22,11 @@ std::string model_args_digest(const ModelArgs& args);
 
 // One JSON array; each case has name, path, model, mode, test_type, metrics (null: none named), engine (null: none),
 // goldens (file names), error (null when fine), metamorphic (names of the relations that judge it instead of a golden;
-// null: none), model_args_sha256, notes.
+// null: none), workers_per_device, model_args_sha256, notes.
 std::string list_json(const std::vector<TestCase>& cases);
 
-// A line a case: name, mode, engine, metrics or relations, number of goldens; then one a bad case with its error, then
+// A line a case: name, mode, engine, metrics or relations, number of goldens, workers per device where the case says
+// how many; then one a bad case with its error, then
 // a total.
 std::string list_text(const std::vector<TestCase>& cases);
 

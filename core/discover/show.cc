@@ -166,6 +166,9 @@ std::string show_text(const ShowInput& input) {
   out += "goldens   " + joined(files, "none") + "\njudged by " +
          (metamorphic ? "relations between runs of its own" : joined(input.judging_goldens, "none")) + "\n";
   if (metamorphic) out += metamorphic_text(*metamorphic);
+  const int32_t sharing = test_case.assay.workers_per_device.value_or(1);
+  out +=
+      "device    " + (sharing == 1 ? "one worker" : "up to " + std::to_string(sharing) + " workers share one") + "\n";
   out += waivers_text(test_case.assay.waivers, input.today);
   if (test_case.test_evaluation == "xpass") out += "TEST_EVALUATION xpass: the engine may fail\n";
   out += "ENV_VARS (" + std::to_string(test_case.env_vars.size()) + ")\n";
@@ -206,6 +209,7 @@ std::string show_json(const ShowInput& input) {
       {"prompts", input.prompts},
       {"goldens", std::move(goldens)},
       {"judging_goldens", input.judging_goldens},
+      {"workers_per_device", test_case.assay.workers_per_device.value_or(1)},
       {"metamorphic", metamorphic_json(test_case.assay.metamorphic)},
       {"waivers", waivers_json(test_case.assay.waivers, input.today)},
       {"notes", notes},

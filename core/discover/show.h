@@ -24,9 +24,9 @@ struct ShowInput {
 std::string show_text(const ShowInput& input);
 
 // One JSON object: name, path, mode, engine, metrics, env_vars, arguments (option, values, class, reason, overridden),
-// model (config and origins, or null), prompts, goldens, judging_goldens, metamorphic (relations, and the members that
-// ASSAY.metamorphic gives; null: the case is judged by a golden), waivers (members of ASSAY.waivers, days_left, which
-// is negative once it has expired), notes, errors.
+// model (config and origins, or null), prompts, goldens, judging_goldens, workers_per_device, metamorphic (relations,
+// and the members that ASSAY.metamorphic gives; null: the case is judged by a golden), waivers (members of
+// ASSAY.waivers, days_left, which is negative once it has expired), notes, errors.
 std::string show_json(const ShowInput& input);
 
 }  // namespace assay::discover

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "assay/sdk.hpp"
 #include "core/plugin/host.h"
@@ -15,15 +16,34 @@ namespace {
 
 constexpr std::chrono::seconds kProbeLimit{60};  // a GPU driver may take its time to wake up
 
-// Runs in a child process: "PREFERENCE DEVICE" or "0 REASON".
+// Runs in a child process: lines PREFERENCE, VARIABLE, INDICES, DEVICE; of an unusable one 0, "", "", REASON.
 std::string describe(const std::filesystem::path& file) {
+  const auto unusable = [](const std::string& reason) { return "0\n\n\n" + reason; };
   plugin::Plugin backend;
-  if (const auto broken = plugin::load(file, plugin::silent_host(), &backend)) return "0 " + broken->message;
+  if (const auto broken = plugin::load(file, plugin::silent_host(), &backend)) return unusable(broken->message);
   auto info = sdk::sized<assay_backend_info>();
   if (Status described = sdk::call(backend.backend()->describe, &info); !described.ok()) {
-    return "0 " + described.message();
+    return unusable(described.message());
   }
-  return fmt::format("{} {}", std::max(info.usable, 0), sdk::text(info.device));
+  return fmt::format("{}\n{}\n{}\n{}", std::max(info.usable, 0), sdk::text(info.device_variable),
+                     sdk::text(info.device_indices), sdk::text(info.device));
+}
+
+// The next line of `text`, taken off it.
+std::string take_line(std::string& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  std::string line = text.substr(0, end);
+  text.erase(0, end + 1);
+  return line;
+}
+
+BackendState parse_state(std::string text) {
+  BackendState state;
+  state.preference = std::stoi(take_line(text));
+  state.device_variable = take_line(text);
+  state.device_indices = take_line(text);
+  state.device = std::move(text);
+  return state;
 }
 
 }  // namespace
@@ -36,7 +56,8 @@ bool BackendChoice::exists(const std::string& name) const {
 const BackendState& BackendChoice::state(const std::string& name) {
   const auto known = states_.find(name);
   if (known != states_.end()) return known->second;
-  BackendState state{0, "there is no such backend"};
+  BackendState state;
+  state.device = "there is no such backend";
   for (const plugin::Candidate& candidate : registry_.list().candidates) {
     if (candidate.claim.kind != plugin::Kind::kBackend || candidate.claim.name != name ||
         !candidate.shadowed_by.empty()) {
@@ -49,9 +70,7 @@ const BackendState& BackendChoice::state(const std::string& name) {
     } else if (!report->finished) {
       state.device = report->hung ? "it hung while probed" : "it died with " + report->death + " while probed";
     } else {
-      const size_t blank = report->text.find(' ');
-      state.preference = std::stoi(report->text.substr(0, blank));
-      state.device = report->text.substr(blank + 1);
+      state = parse_state(report->text);
     }
   }
   return states_.emplace(name, state).first->second;

@@ -9,8 +9,10 @@
 namespace assay::run {
 
 struct BackendState {
-  int preference = 0;  // 0: cannot run here; else higher is better
-  std::string device;  // or the reason why it cannot run
+  int preference = 0;                // 0: cannot run here; else higher is better
+  std::string device;                // or the reason why it cannot run
+  std::string device_variable = {};  // assay_backend_info: how workers are bound to a device; empty: they are not
+  std::string device_indices = {};
 };
 
 // Answers are kept: each backend is asked once. For one thread.

@@ -29,6 +29,15 @@ TEST(BackendChoice, HighestPreferenceWinsAndACrashingBackendCostsNothing) {
   EXPECT_THAT(choice.state("fake_crashing").device, HasSubstr("SIGABRT"));
 }
 
+TEST(BackendChoice, SaysHowWorkersAreBoundToDevices) {
+  const plugin::PluginRegistry registry = registry_of(kPlugins);
+  BackendChoice choice(registry);
+  EXPECT_EQ(choice.state("fake_cards").device, "two cards");
+  EXPECT_EQ(choice.state("fake_cards").device_variable, "FAKE_VISIBLE_DEVICES");
+  EXPECT_EQ(choice.state("fake_cards").device_indices, "0,2");
+  EXPECT_EQ(choice.state("fake_low").device_variable, "");
+}
+
 TEST(BackendChoice, UnusableBackendGivesItsReason) {
   const plugin::PluginRegistry registry = registry_of(kPlugins);
   BackendChoice choice(registry);

@@ -6,7 +6,7 @@
 //
 //   run_started      schema run_id command options environment platform cases groups jobs
 //   case_planned     case name path model metrics reproduce   (one for each selected case, before any of them runs)
-//   worker_started   schema pid group
+//   worker_started   schema pid group device  (device: "CUDA_VISIBLE_DEVICES=1", where the runner chose one)
 //   load_started     engine backend checkpoint
 //   load_finished    seconds bytes device arithmetic platform
 //   load_failed      code message            (the cases of the group get their verdicts in lines of their own)

@@ -12,6 +12,7 @@
 #include "core/golden/date.h"
 #include "core/run/backend_choice.h"
 #include "core/run/case_order.h"
+#include "core/run/device_slots.h"
 #include "core/run/filter.h"
 #include "core/run/relation_rows.h"
 #include "core/run/reproduce.h"
@@ -140,7 +141,10 @@ class Planner {
     if (is_new) {
       plan_.groups.push_back(make_group(ready.prepared, ready.summary, ready.engine->can(ASSAY_CAP_RECORDED)));
     }
-    plan_.groups[place->second].cases.push_back(plan_.cases.size() - 1);
+    Group& group = plan_.groups[place->second];
+    const int32_t sharing = test.assay.workers_per_device.value_or(1);  // the most careful case speaks for its group
+    group.device.workers = group.cases.empty() ? sharing : std::min(group.device.workers, sharing);
+    group.cases.push_back(plan_.cases.size() - 1);
   }
 
   Ready prepare(const TestCase& test, const std::string& id, bool by_golden) {
@@ -208,7 +212,18 @@ class Planner {
     group.environment = options_.environment;
     for (const auto& [name, value] : prepared.env_vars) group.environment[name] = value;
     group.recorded = recorded;
+    bind_to_device(prepared, summary.backend, group.device);
     return group;
+  }
+
+  // A case whose ENV_VARS show devices to its worker has chosen for itself.
+  void bind_to_device(const PreparedCase& prepared, const std::string& backend, DeviceUse& use) {
+    if (backend.empty()) return;
+    const BackendState& state = backends_.state(backend);
+    if (state.device_variable.empty() || prepared.env_vars.count(state.device_variable) > 0) return;
+    const auto shown = options_.environment.find(state.device_variable);
+    use.devices = visible_devices(state.device_indices, shown == options_.environment.end() ? nullptr : &shown->second);
+    if (!use.devices.empty()) use.variable = state.device_variable;
   }
 
   // Recorded groups load nothing, so that their cases may be spread over all jobs.

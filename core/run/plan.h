@@ -25,12 +25,20 @@ struct PlannedCase {
   Declarations declarations;
 };
 
+// How the worker of a group is bound to one device.
+struct DeviceUse {
+  std::string variable;              // environment variable that shows it the device; empty: it is not bound
+  std::vector<std::string> devices;  // values of the variable, one a device; not empty where there is a variable
+  int32_t workers = 1;               // that may be on its device, itself included
+};
+
 // Cases of one worker at a time.
 struct Group {
   WorkerPlan head;                                 // without `worker` and `cases`
   std::map<std::string, std::string> environment;  // of the worker: inherited variables, ENV_VARS over them
   std::vector<size_t> cases;                       // indices of Plan::cases, in the order of the run
   double cost = 0;
+  DeviceUse device;
   bool recorded = false;  // its engine reads recorded results: nothing is loaded, the cases may be spread over workers
 };
 

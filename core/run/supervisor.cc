@@ -33,6 +33,8 @@ Supervisor::Supervisor(const RunOptions& options, const Plan& plan, Recorder& re
   for (size_t i = 0; i < plan.cases.size(); ++i) by_id_.emplace(plan.cases[i].order.id, i);
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     queue_.push_back({g, {plan.groups[g].cases.begin(), plan.groups[g].cases.end()}, 0, 0});
+    const DeviceUse& use = plan.groups[g].device;
+    if (!use.variable.empty()) slots_.try_emplace(use.variable, use.devices.size());
   }
 }
 
@@ -44,10 +46,7 @@ void Supervisor::run() {
       queue_.clear();
       for (const auto& active : active_) condemn(*active, "cancelled");
     }
-    while (!queue_.empty() && active_.size() < static_cast<size_t>(std::max(options_.jobs, 1))) {
-      Work work = std::move(queue_.front());
-      queue_.pop_front();
-      start(std::move(work));
+    while (active_.size() < static_cast<size_t>(std::max(options_.jobs, 1)) && start_one()) {
     }
     std::vector<pid_t> pids;
     for (const auto& active : active_) pids.push_back(active->process.pid());
@@ -56,6 +55,7 @@ void Supervisor::run() {
       const std::optional<Exit> exit = active->process.poll();  // before reading: what it wrote is then complete
       follow(*active);
       if (exit) {
+        give_back_device(*active);
         conclude(*active, *exit);
         active.reset();
       } else {
@@ -66,26 +66,60 @@ void Supervisor::run() {
   }
 }
 
-void Supervisor::start(Work work) {
+// Starts the first work whose device has room; false when there is none.
+bool Supervisor::start_one() {
+  for (auto work = queue_.begin(); work != queue_.end(); ++work) {
+    bool has_to_wait = false;
+    const std::optional<size_t> device = take_device(plan_.groups[work->group].device, &has_to_wait);
+    if (has_to_wait) continue;
+    Work taken = std::move(*work);
+    queue_.erase(work);
+    start(std::move(taken), device);
+    return true;
+  }
+  return false;
+}
+
+std::optional<size_t> Supervisor::take_device(const DeviceUse& use, bool* has_to_wait) {
+  if (use.variable.empty()) return std::nullopt;
+  const std::optional<size_t> device = slots_.at(use.variable).take(use.workers);
+  *has_to_wait = !device;
+  return device;
+}
+
+void Supervisor::give_back_device(const Active& active) {
+  const DeviceUse& use = plan_.groups[active.work.group].device;
+  if (active.device) slots_.at(use.variable).give_back(*active.device, use.workers);
+}
+
+void Supervisor::start(Work work, std::optional<size_t> device) {
   const Group& group = plan_.groups[work.group];
   const std::string id = fmt::format("w{:03}", started_++);
   const std::filesystem::path base = options_.output / "workers" / id;
   WorkerPlan plan = group.head;
   plan.worker = id;
+  if (device) plan.device = group.device.variable + "=" + group.device.devices[*device];
   for (const size_t index : work.cases) {
     plan.cases.push_back(plan_.cases[index].order);
     plan.cases.back().first_repeat = recorder_.next_repeat(index);
   }
+  std::map<std::string, std::string> environment = group.environment;
+  if (device) environment[group.device.variable] = group.device.devices[*device];
+  const auto refuse = [&](const std::string& reason) {
+    if (device) slots_.at(group.device.variable).give_back(*device, group.device.workers);
+    give_up(work.cases, Verdict::kInfra, reason);
+  };
   const std::string plan_file = base.string() + ".plan.json";
   const std::string event_file = base.string() + ".events.jsonl";
   const std::string log = base.string() + ".log";
   if (Status written = write_file(plan_file, to_json(plan)); !written.ok()) {
-    return give_up(work.cases, Verdict::kInfra, written.message());
+    return refuse(written.message());
   }
   Result<Process> process = Process::spawn(
-      {.argv = {options_.worker.string(), plan_file, event_file}, .environment = group.environment, .log = log});
-  if (!process) return give_up(work.cases, Verdict::kInfra, "worker: " + process.status().message());
+      {.argv = {options_.worker.string(), plan_file, event_file}, .environment = environment, .log = log});
+  if (!process) return refuse("worker: " + process.status().message());
   active_.push_back(std::make_unique<Active>(Active{.work = std::move(work),
+                                                    .device = device,
                                                     .id = id,
                                                     .log = log,
                                                     .process = *std::move(process),

@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/run/device_slots.h"
 #include "core/run/event_file.h"
 #include "core/run/plan.h"
 #include "core/run/process.h"
@@ -50,6 +52,7 @@ class Supervisor {
 
   struct Active {
     Work work;
+    std::optional<size_t> device;  // of DeviceUse::devices of its group
     std::string id;
     std::filesystem::path log;
     Process process;
@@ -65,7 +68,10 @@ class Supervisor {
     Clock::time_point next_memory_check;
   };
 
-  void start(Work work);
+  bool start_one();
+  std::optional<size_t> take_device(const DeviceUse& use, bool* has_to_wait);
+  void give_back_device(const Active& active);
+  void start(Work work, std::optional<size_t> device);
   void follow(Active& active);
   void handle(Active& active, const std::string& line);
   void enforce(Active& active);
@@ -81,6 +87,7 @@ class Supervisor {
   Recorder& recorder_;
   std::unordered_map<std::string, size_t> by_id_;
   std::deque<Work> queue_;
+  std::map<std::string, DeviceSlots> slots_;  // by DeviceUse::variable
   std::vector<std::unique_ptr<Active>> active_;
   uint64_t memory_limit_ = 0;
   uint64_t started_ = 0;

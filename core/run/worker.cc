@@ -59,6 +59,7 @@ class Worker {
     Json started = event(event::kWorkerStarted);
     started["schema"] = kEventSchema;
     started["pid"] = ::getpid();
+    if (!plan_.device.empty()) started["device"] = plan_.device;
     emit(started);
     const Clock::time_point begin = Clock::now();
     Json loading = event(event::kLoadStarted);

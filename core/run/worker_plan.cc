@@ -55,6 +55,7 @@ void visit_plan(Plan& p, Visit&& visit) {
   visit("assay_version", p.assay_version);
   visit("digest_weights", p.digest_weights);
   visit("worker", p.worker);
+  visit("device", p.device);
   visit("output", p.output);
   visit("engine", p.engine);
   visit("backend", p.backend);

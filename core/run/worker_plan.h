@@ -50,6 +50,7 @@ struct WorkerPlan {
   std::string assay_version;    // "": not known
   bool digest_weights = false;  // provenance gets the digests of weights and tokenizer, whatever the verdict
   std::string worker;           // "w000"
+  std::string device;           // "CUDA_VISIBLE_DEVICES=1": what binds it to a device, for the record; empty: nothing
   std::string output;           // output folder of the run
   std::string engine;           // plugin name
   std::string backend;          // plugin name; empty: the engine needs none

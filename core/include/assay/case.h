@@ -51,6 +51,8 @@ struct GoldenFile {
   std::string platform;     // "dgx_h100", "any"
 };
 
+inline constexpr int32_t kMostWorkersPerDevice = 64;
+
 enum class GoldenKind { kCharacteristic, kKnownCompletion };
 
 // ASSAY.metamorphic: the case is judged by relations between runs of its own instead of a golden. Absent numbers leave
@@ -75,7 +77,8 @@ struct AssayBlock {
   std::map<std::string, double> tolerance;    // metric -> absolute tolerance, >= 0
   std::optional<double> timeout_s;            // > 0, seconds
   std::optional<uint64_t> memory_limit;       // > 0, bytes
-  std::vector<std::string> requirements;      // ASSAY.requires: variables or devices, as written
+  std::optional<int32_t> workers_per_device;  // 1 to kMostWorkersPerDevice; absent: 1
+  std::vector<std::string> requirements;      // ASSAY.requires: variables, devices or paths, as written
   std::vector<std::string> tags;
   std::vector<Waiver> waivers;
   std::optional<MetamorphicBlock> metamorphic;

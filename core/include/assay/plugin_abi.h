@@ -204,6 +204,9 @@ typedef struct assay_backend_info {
   uint32_t size;
   int32_t usable;   /* 0: cannot run here; else a preference, higher is better */
   assay_str device; /* or the reason why it is not usable; static lifetime */
+  /* Since 1.3: devices that worker processes can be spread over. Empty: none, as for a processor. Static lifetime. */
+  assay_str device_variable; /* environment variable that names the devices a process may see: "CUDA_VISIBLE_DEVICES" */
+  assay_str device_indices;  /* usable ones, "0,2": positions among those that the variable shows now */
 } assay_backend_info;
 
 /* Since 1.3: the device that a model runs on. */

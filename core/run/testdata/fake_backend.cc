@@ -11,6 +11,10 @@ int32_t describe(assay_backend_info* info, assay_error*) {
   if (kCrashes) std::abort();
   info->usable = kPreference;
   info->device = assay::sdk::view(kDevice);
+  if (ASSAY_KNOWS(info, device_indices)) {
+    info->device_variable = assay::sdk::view(kDeviceVariable);
+    info->device_indices = assay::sdk::view(kDeviceIndices);
+  }
   return ASSAY_OK;
 }
 
