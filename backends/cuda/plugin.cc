@@ -16,6 +16,11 @@ int32_t describe(assay_backend_info* info, assay_error*) {
   static const std::string words = found.ok() ? "cuda " + found->name : found.status().message();
   info->usable = found.ok() ? kPreference : 0;
   info->device = assay::sdk::view(words);
+  if (ASSAY_KNOWS(info, device_indices)) {
+    static const std::string indices = assay::cuda::usable_devices();
+    info->device_variable = assay::sdk::view("CUDA_VISIBLE_DEVICES");
+    info->device_indices = assay::sdk::view(indices);
+  }
   return ASSAY_OK;
 }
 

@@ -38,6 +38,7 @@ class DevicePlan : public Run {
     std::ofstream(folder / "model_config.yaml")
         << "MODE: inference\nTEST_TYPE: frozen-start\n"
         << env_vars << "MODEL_ARGS:\n  --load: " << golden << "checkpoint\n  --use-checkpoint-args: true\n"
+        << "  --no-use-tokenizer-model-from-checkpoint-args: true\n"
         << "  --tokenizer-type: NullTokenizer\n  --vocab-size: 4096\n  --bf16: true\n  --prompts: [\"1 2 3\"]\n"
         << "  --output-path: ${INFERENCE_OUTPUT_PATH}\nMETRICS: [generated_tokens]\nASSAY:\n  engine: static_legacy\n"
         << assay;
@@ -96,7 +97,7 @@ class DeviceBinding : public Run {
     group.head.plugins.install_dir = kBuild / "tests/plugins";
     if (!variable.empty()) group.device = {variable, {"4", "GPU-6"}, workers};
     PlannedCase planned;
-    planned.order.id = planned.order.name = "case" + std::to_string(plan_.cases.size());
+    planned.order.id = planned.order.name = planned.outcome.name = "case" + std::to_string(plan_.cases.size());
     planned.order.engine_options = "{}";
     planned.order.prompts = {prompt};
     planned.order.dir = dir_.string();

@@ -48,6 +48,18 @@ Result<Device> find_device() {
                ".0 or later: " + (seen.empty() ? "the driver shows none" : seen));
 }
 
+std::string usable_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) return {};
+  std::string indices;
+  for (int index = 0; index < count; ++index) {
+    int major = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess) continue;
+    if (major >= kLeastMajor) indices += (indices.empty() ? "" : ",") + std::to_string(index);
+  }
+  return indices;
+}
+
 void use_device(const Device& device) { check(cudaSetDevice(device.index), "cudaSetDevice"); }
 
 }  // namespace assay::cuda

@@ -24,6 +24,9 @@ inline constexpr int kLeastMajor = 9;
 // driver too old, no device, or none of compute capability 9.0 or later.
 Result<Device> find_device();
 
+// Indices of all usable devices that this process sees: "0,2"; empty: none.
+std::string usable_devices();
+
 // Versions of CUDA as it tells them: 13000 is 13.0.
 struct CudaVersions {
   int driver = 0;  // the latest that the driver supports; 0: there is no driver
