@@ -173,11 +173,14 @@ class CudaModel : public backend::Model, public backend::Measurable {
     size_t moe_layer = 0;
     for (size_t l = 0; l < weights_.layers.size(); ++l) {
       const Layer& layer = weights_.layers[l];
-      norm(layer.attention_norm);
+      if (l == 0) {
+        w_.mark("norm", (bf16_ ? 6.0 : 8.0) * w_.places.count * config_.hidden_size);
+        normalise(norm_of(config_, layer.attention_norm, w_), stream_.get());
+      }
       attention(layer, static_cast<int>(l), view);
-      norm(layer.mlp_norm);
+      const NormWeights* next = l + 1 < weights_.layers.size() ? &weights_.layers[l + 1].attention_norm : nullptr;
       w_.mark(layer.router.weight.data != nullptr ? "mixture of experts" : "dense MLP", mlp_bytes(layer));
-      feed_forward(config_, layer, moe_layer, operators(), w_, stream_.get());
+      feed_forward(config_, {layer, moe_layer, next}, operators(), w_, stream_.get());
       moe_layer += layer.router.weight.data != nullptr ? 1 : 0;
     }
     outputs_.write(operators(), w_, stream_);
@@ -234,24 +237,15 @@ class CudaModel : public backend::Model, public backend::Measurable {
     return static_cast<int32_t>((run.start + run.count + block_size - 1) / block_size);
   }
 
-  void norm(const NormWeights& weights) {
-    NormArgs args{.x = w_.x.data(), .gamma = weights.gamma, .beta = weights.beta};
-    args.y = w_.normed.of(config_.hidden_size);
-    args.tokens = w_.places.count;
-    args.width = config_.hidden_size;
-    args.epsilon = static_cast<float>(config_.norm_epsilon);
-    args.centred = config_.norm == model::Norm::kLayerNorm;
-    w_.mark("norm", (bf16_ ? 6.0 : 8.0) * args.tokens * args.width);
-    normalise(args, stream_.get());
-  }
-
-  void linear(const char* name, const Linear& layer, const Inputs& x, float* y) {
+  // onto: y = y + result.
+  void linear(const char* name, const Linear& layer, const Inputs& x, float* y, bool onto = false) {
     LinearArgs args{.weight = layer.weight, .x = x, .y = y};
     args.y_stride = layer.weight.rows;
     args.tokens = w_.places.count;
     args.bias = layer.bias;
     const Matrix& m = layer.weight;
     w_.mark(name, linear_bytes(m, args.tokens), 2.0 * m.rows * m.cols * args.tokens);
+    args.onto = onto;
     operators().linear(args, stream_.get());
   }
 
@@ -297,9 +291,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
     attend.y = w_.attended.of(heads * config_.kv_channels);
     w_.mark("attention", attention_bytes(), attention_flops());
     attend_runs(attend);
-    linear("projection", layer.proj, attend.y, w_.projected.data());
-    w_.mark("add", 12.0 * w_.places.count * config_.hidden_size);
-    add(w_.projected.data(), w_.x.data(), int64_t{w_.places.count} * config_.hidden_size, stream_.get());
+    linear("projection", layer.proj, attend.y, w_.x.data(), true);
   }
 
   // Keys and values of every run's past, once.

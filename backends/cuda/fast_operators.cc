@@ -23,6 +23,17 @@ Operators fast_operators(const vendor::FastPrefill& fast) {
   operators.linear = [&fast](const LinearArgs& args, cudaStream_t stream) {
     if (!fast.linear(args, stream)) linear_any(args, stream);
   };
+  operators.jobs = [&fast](std::span<const LinearJob> jobs, cudaStream_t stream) {
+    std::vector<LinearJob> left;
+    for (const LinearJob& job : jobs) {
+      if (!fast.linear(job.linear, stream)) {
+        left.push_back(job);
+      } else if (job.activate.y.data != nullptr) {
+        activate(job.activate, stream);
+      }
+    }
+    if (!left.empty()) linear_jobs(left, stream);
+  };
   return operators;
 }
 

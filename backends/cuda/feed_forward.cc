@@ -1,6 +1,5 @@
 #include "backends/cuda/feed_forward.h"
 
-#include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/routing.h"
 
 namespace assay::cuda {
@@ -8,10 +7,11 @@ namespace {
 
 class FeedForward {
  public:
-  FeedForward(const model::ModelConfig& config, const Layer& layer, const Operators& operators, Workspace& w,
+  FeedForward(const model::ModelConfig& config, const FeedForwardStep& step, const Operators& operators, Workspace& w,
               cudaStream_t stream)
       : config_(config),
-        layer_(layer),
+        step_(step),
+        layer_(step.layer),
         operators_(operators),
         w_(w),
         stream_(stream),
@@ -19,27 +19,40 @@ class FeedForward {
         input_(w.normed.of(config.hidden_size)) {}
 
   void dense() {
-    mlp(layer_.fc1, layer_.fc2, w_.projected.data());
-    add(w_.projected.data(), w_.x.data(), int64_t{tokens_} * config_.hidden_size, stream_);
+    normalise(norm_of(config_, layer_.mlp_norm, w_), stream_);
+    const LinearJob first = into(layer_.fc1, layer_.fc2, w_.inner);
+    operators_.jobs({&first, 1}, stream_);
+    LinearArgs second = plain(layer_.fc2, first.activate.y, w_.x.data());
+    second.onto = true;
+    operators_.linear(second, stream_);
+    if (step_.next != nullptr) normalise(norm_of(config_, *step_.next, w_), stream_);
   }
 
-  void mixture(size_t moe_layer) {
+  void mixture() {
     const model::MoeConfig& moe = config_.moe;
-    uint16_t* const chosen = w_.experts.data() + moe_layer * w_.slice * static_cast<size_t>(moe.topk);
-    route(chosen, w_.margins.data() + moe_layer * w_.slice);
+    uint16_t* const chosen = w_.experts.data() + step_.moe_layer * w_.slice * static_cast<size_t>(moe.topk);
+    choose(chosen, w_.margins.data() + step_.moe_layer * w_.slice);
     const Groups groups = group_slots(
         {.chosen = chosen, .slots = tokens_ * moe.topk, .experts = moe.experts, .storage = w_.groups.data()}, stream_);
-    experts(groups);
+    LinearJob jobs[2] = {experts_into(groups)};
+    const bool shared = layer_.shared_fc1.weight.data != nullptr;
+    if (shared) jobs[1] = into(layer_.shared_fc1, layer_.shared_fc2, w_.shared_inner);
+    operators_.jobs({jobs, shared ? 2u : 1u}, stream_);
+    const LinearJob outs[2] = {
+        {experts_out(groups, jobs[0].activate.y), {}},
+        {shared ? plain(layer_.shared_fc2, jobs[1].activate.y, w_.projected.data()) : LinearArgs{}, {}}};
+    operators_.jobs({outs, shared ? 2u : 1u}, stream_);
     AddExpertsArgs sum{.experts = w_.expert_out.data(), .x = w_.x.data()};
     sum.tokens = tokens_;
     sum.hidden = config_.hidden_size;
     sum.topk = moe.topk;
-    if (layer_.shared_fc1.weight.data != nullptr) {
-      mlp(layer_.shared_fc1, layer_.shared_fc2, w_.projected.data());
+    if (shared) {
       sum.shared = w_.projected.data();
       if (layer_.shared_gate.data != nullptr) sum.gate = gates();
     }
-    add_experts(sum, stream_);
+    if (step_.next == nullptr) return add_experts(sum, nullptr, stream_);
+    const NormArgs next = norm_of(config_, *step_.next, w_);
+    add_experts(sum, &next, stream_);
   }
 
  private:
@@ -52,49 +65,48 @@ class FeedForward {
     return args;
   }
 
-  ActivateArgs activation(const Linear& fc2, int tokens) const {
-    ActivateArgs args{.activation = config_.activation, .fc1 = w_.fc1.data()};
-    args.y = w_.inner.of(fc2.weight.cols);
-    args.tokens = tokens;
-    args.width = fc2.weight.cols;
-    return args;
+  // All tokens through the first matrix of an MLP and its activation, to `inner`.
+  LinearJob into(const Linear& fc1, const Linear& fc2, const InputRows& inner) const {
+    LinearJob job{plain(fc1, input_, w_.fc1.data()), {}};
+    job.activate.activation = config_.activation;
+    job.activate.fc1 = w_.fc1.data();
+    job.activate.y = inner.of(fc2.weight.cols);
+    job.activate.tokens = tokens_;
+    job.activate.width = fc2.weight.cols;
+    return job;
   }
 
-  void mlp(const Linear& fc1, const Linear& fc2, float* y) {
-    operators_.linear(plain(fc1, input_, w_.fc1.data()), stream_);
-    const ActivateArgs inner = activation(fc2, tokens_);
-    activate(inner, stream_);
-    operators_.linear(plain(fc2, inner.y, y), stream_);
+  void choose(uint16_t* chosen, float* margins) {
+    RouteArgs args{norm_of(config_, layer_.mlp_norm, w_), plain(layer_.router, input_, w_.router_logits.data()), {}};
+    args.logits.rounded = input_.bf16 && !config_.moe.router_fp32;
+    args.choose = {.moe = &config_.moe, .logits = w_.router_logits.data(), .bias = layer_.expert_bias};
+    args.choose.tokens = tokens_;
+    args.choose.experts = chosen;
+    args.choose.factors = w_.factors.data();
+    args.choose.margins = margins;
+    if (route_takes(args)) return route(args, stream_);
+    normalise(args.norm, stream_);
+    operators_.linear(args.logits, stream_);
+    choose_experts(args.choose, stream_);
   }
 
-  void route(uint16_t* chosen, float* margins) {
-    LinearArgs logits = plain(layer_.router, input_, w_.router_logits.data());
-    logits.rounded = input_.bf16 && !config_.moe.router_fp32;
-    operators_.linear(logits, stream_);
-    ChooseArgs choose{.moe = &config_.moe, .logits = w_.router_logits.data(), .bias = layer_.expert_bias};
-    choose.tokens = tokens_;
-    choose.experts = chosen;
-    choose.factors = w_.factors.data();
-    choose.margins = margins;
-    choose_experts(choose, stream_);
+  // Every slot through the first matrix of its expert and the activation, to w.inner.
+  LinearJob experts_into(const Groups& groups) const {
+    LinearJob job = into(layer_.expert_fc1, layer_.expert_fc2, w_.inner);
+    job.linear.x_divisor = config_.moe.topk;
+    job.linear.tokens = job.activate.tokens = tokens_ * config_.moe.topk;
+    job.linear.groups = &groups;
+    job.activate.factor = w_.factors.data();
+    return job;
   }
 
-  // Every slot through its expert, to w.expert_out.
-  void experts(const Groups& groups) {
-    const int slots = tokens_ * config_.moe.topk;
-    LinearArgs into = plain(layer_.expert_fc1, input_, w_.fc1.data());
-    into.x_divisor = config_.moe.topk;
-    into.tokens = slots;
-    into.groups = &groups;
-    operators_.linear(into, stream_);
-    ActivateArgs inner = activation(layer_.expert_fc2, slots);
-    inner.factor = w_.factors.data();
-    activate(inner, stream_);
-    LinearArgs out = plain(layer_.expert_fc2, inner.y, w_.expert_out.data());
-    out.tokens = slots;
+  // And through the second, to w.expert_out.
+  LinearArgs experts_out(const Groups& groups, const Inputs& inner) const {
+    LinearArgs out = plain(layer_.expert_fc2, inner, w_.expert_out.data());
+    out.tokens = tokens_ * config_.moe.topk;
     out.groups = &groups;
     out.bias_factor = w_.factors.data();
-    operators_.linear(out, stream_);
+    return out;
   }
 
   // Logits of the shared expert's gate, one a token.
@@ -104,6 +116,7 @@ class FeedForward {
   }
 
   const model::ModelConfig& config_;
+  const FeedForwardStep& step_;
   const Layer& layer_;
   const Operators& operators_;
   Workspace& w_;
@@ -114,13 +127,23 @@ class FeedForward {
 
 }  // namespace
 
-void feed_forward(const model::ModelConfig& config, const Layer& layer, size_t moe_layer, const Operators& operators,
+NormArgs norm_of(const model::ModelConfig& config, const NormWeights& weights, const Workspace& w) {
+  NormArgs args{.x = w.x.data(), .gamma = weights.gamma, .beta = weights.beta};
+  args.y = w.normed.of(config.hidden_size);
+  args.tokens = w.places.count;
+  args.width = config.hidden_size;
+  args.epsilon = static_cast<float>(config.norm_epsilon);
+  args.centred = config.norm == model::Norm::kLayerNorm;
+  return args;
+}
+
+void feed_forward(const model::ModelConfig& config, const FeedForwardStep& step, const Operators& operators,
                   Workspace& w, cudaStream_t stream) {
-  FeedForward step(config, layer, operators, w, stream);
-  if (layer.router.weight.data == nullptr) {
-    step.dense();
+  FeedForward layer(config, step, operators, w, stream);
+  if (step.layer.router.weight.data == nullptr) {
+    layer.dense();
   } else {
-    step.mixture(moe_layer);
+    layer.mixture();
   }
 }
 

@@ -88,13 +88,4 @@ __device__ inline int token_of(const Groups& groups, const TokenTile& tile, int 
   return groups.order == nullptr ? tile.begin + i : groups.order[tile.begin + i];
 }
 
-// What follows the dot of a linear layer.
-__device__ inline float finish(float y, const float* bias, int row, const float* factor, int token, bool rounded) {
-  if (bias != nullptr) {
-    const float b = bias[row];
-    y = y + (factor != nullptr ? b * factor[token] : b);
-  }
-  return rounded ? arithmetic::round_bf16(y) : y;
-}
-
 }  // namespace assay::cuda

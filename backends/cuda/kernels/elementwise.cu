@@ -1,7 +1,9 @@
 #include <algorithm>
 
+#include "backends/cuda/kernels/activation.cuh"
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/elementwise.h"
+#include "backends/cuda/kernels/norm.cuh"
 #include "backends/cuda/runtime/error.h"
 
 namespace assay::cuda {
@@ -40,11 +42,9 @@ __device__ float block_dot(int width, float* lanes, const Step& step) {
   return __shfl_sync(kWholeWarp, tree_sum(total), 0, kLanes);
 }
 
+// Norm of one token by the whole block; x: (width).
 template <class Stored>
-__global__ void __launch_bounds__(kThreads) normalise_kernel(NormArgs a) {
-  extern __shared__ float lanes[];
-  const int token = static_cast<int>(blockIdx.x);
-  const float* x = a.x + int64_t{a.gather == nullptr ? token : a.gather[token]} * a.width;
+__device__ void normalise_row(const NormArgs& a, const float* x, int token, float* lanes) {
   const auto n = static_cast<float>(a.width);
   float mean = 0;
   if (a.centred) mean = block_dot(a.width, lanes, [&](int k, float acc) { return __fmaf_rn(1.0f, x[k], acc); }) / n;
@@ -55,26 +55,15 @@ __global__ void __launch_bounds__(kThreads) normalise_kernel(NormArgs a) {
   auto* y = static_cast<Stored*>(a.y.data) + int64_t{token} * a.y.stride;
   const int padded = a.y.bf16 ? round_up(a.width, kTile) : a.width;
   for (int i = static_cast<int>(threadIdx.x); i < padded; i += kThreads) {
-    float v = 0;
-    if (i < a.width) {
-      v = value(i) * scale;
-      v = a.beta == nullptr ? v * a.gamma[i] : __fmaf_rn(v, a.gamma[i], a.beta[i]);
-    }
-    store(y + i, v);
+    store(y + i, i < a.width ? normalised(a, value(i) * scale, i) : 0.0f);
   }
 }
 
-__device__ float activated(Activation activation, float v, const float* up) {
-  switch (activation) {
-    case Activation::kSwiglu:
-      return arithmetic::silu<DeviceSingle>(v) * *up;
-    case Activation::kSquaredRelu:
-      return arithmetic::squared_relu<DeviceSingle>(v);
-    case Activation::kGeluErf:
-      return arithmetic::gelu_erf<DeviceSingle>(v);
-    default:
-      return arithmetic::gelu_tanh<DeviceSingle>(v);
-  }
+template <class Stored>
+__global__ void __launch_bounds__(kThreads) normalise_kernel(NormArgs a) {
+  extern __shared__ float lanes[];
+  const int token = static_cast<int>(blockIdx.x);
+  normalise_row<Stored>(a, a.x + int64_t{a.gather == nullptr ? token : a.gather[token]} * a.width, token, lanes);
 }
 
 template <class Stored>
@@ -86,7 +75,7 @@ __global__ void activate_kernel(ActivateArgs a) {
     float v = 0;
     if (i < a.width) {
       const float* row = a.fc1 + int64_t{token} * a.width * (a.activation == Activation::kSwiglu ? 2 : 1);
-      v = activated(a.activation, row[i], row + a.width + i);
+      v = activated(a.activation, row[i], a.activation == Activation::kSwiglu ? row[a.width + i] : 0.0f);
       if (a.factor != nullptr) v = v * a.factor[token];
     }
     store(static_cast<Stored*>(a.y.data) + int64_t{token} * a.y.stride + i, v);
@@ -98,19 +87,57 @@ __global__ void add_kernel(const float* y, float* x, int64_t count) {
   if (i < count) x[i] = x[i] + y[i];
 }
 
-__global__ void add_experts_kernel(AddExpertsArgs a) {
-  const int token = static_cast<int>(blockIdx.y);
-  const int i = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  if (i >= a.hidden) return;
-  float total = 0;
-  for (int k = 0; k < a.topk; ++k) total = total + a.experts[(int64_t{token} * a.topk + k) * a.hidden + i];
+// Columns i .. i + kWide - 1 of what x[t] is from now on.
+template <int kWide>
+__device__ void add_experts_of(const AddExpertsArgs& a, int token, int i, float (&x)[kWide]) {
+  const auto read = [&](const float* from, float(&v)[kWide]) {
+    if constexpr (kWide == 4) {
+      const float4 four = *reinterpret_cast<const float4*>(from);
+      v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+    } else {
+      v[0] = *from;
+    }
+  };
+  float total[kWide] = {};
+#pragma unroll 8
+  for (int k = 0; k < a.topk; ++k) {
+    float v[kWide];
+    read(a.experts + (int64_t{token} * a.topk + k) * a.hidden + i, v);
+#pragma unroll
+    for (int n = 0; n < kWide; ++n) total[n] = total[n] + v[n];
+  }
   const int64_t at = int64_t{token} * a.hidden + i;
   if (a.shared != nullptr) {
-    float shared = a.shared[at];
-    if (a.gate != nullptr) shared = shared * arithmetic::sigmoid<DeviceSingle>(a.gate[token]);
-    total = total + shared;
+    float shared[kWide];
+    read(a.shared + at, shared);
+#pragma unroll
+    for (int n = 0; n < kWide; ++n) {
+      if (a.gate != nullptr) shared[n] = shared[n] * arithmetic::sigmoid<DeviceSingle>(a.gate[token]);
+      total[n] = total[n] + shared[n];
+    }
   }
-  a.x[at] = a.x[at] + total;
+  read(a.x + at, x);
+#pragma unroll
+  for (int n = 0; n < kWide; ++n) {
+    x[n] = x[n] + total[n];
+    a.x[at + n] = x[n];
+  }
+}
+
+// One block a token. Stored: of the norm that follows, if a.x of it is set; then the row stays in shared memory.
+template <class Stored, int kWide>
+__global__ void __launch_bounds__(kThreads) add_experts_kernel(AddExpertsArgs a, NormArgs norm) {
+  extern __shared__ float4 row[];  // (hidden), then block_dot's lanes
+  const int token = static_cast<int>(blockIdx.x);
+  auto* const kept = reinterpret_cast<float*>(row);
+  for (int i = static_cast<int>(threadIdx.x) * kWide; i < a.hidden; i += kThreads * kWide) {
+    float x[kWide];
+    add_experts_of<kWide>(a, token, i, x);
+    for (int n = 0; n < kWide && norm.x != nullptr; ++n) kept[i + n] = x[n];
+  }
+  if (norm.x == nullptr) return;
+  __syncthreads();
+  normalise_row<Stored>(norm, kept, token, kept + round_up(a.hidden, 4));
 }
 
 unsigned blocks_for(int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
@@ -153,10 +180,27 @@ void add(const float* y, float* x, int64_t count, cudaStream_t stream) {
   check_launch("add");
 }
 
-void add_experts(const AddExpertsArgs& args, cudaStream_t stream) {
+void add_experts(const AddExpertsArgs& args, const NormArgs* norm, cudaStream_t stream) {
   if (args.tokens == 0) return;
-  const dim3 grid(blocks_for(args.hidden), static_cast<unsigned>(args.tokens));
-  add_experts_kernel<<<grid, kThreads, 0, stream>>>(args);
+  constexpr size_t kMostShared = size_t{48} << 10;
+  size_t shared = 0;
+  if (norm != nullptr) {
+    const auto blocks = static_cast<size_t>((args.hidden + kBlock - 1) / kBlock);
+    shared = (static_cast<size_t>(round_up(args.hidden, 4)) + blocks * kLanes) * sizeof(float);
+    if (shared > kMostShared) {
+      add_experts(args, nullptr, stream);
+      return normalise(*norm, stream);
+    }
+  }
+  const auto tokens = static_cast<unsigned>(args.tokens);
+  const NormArgs after = norm != nullptr ? *norm : NormArgs{};
+  if (args.hidden % 4 != 0) {
+    const auto kernel = after.y.bf16 ? add_experts_kernel<Bfloat16, 1> : add_experts_kernel<float, 1>;
+    kernel<<<tokens, kThreads, shared, stream>>>(args, after);
+  } else {
+    const auto kernel = after.y.bf16 ? add_experts_kernel<Bfloat16, 4> : add_experts_kernel<float, 4>;
+    kernel<<<tokens, kThreads, shared, stream>>>(args, after);
+  }
   check_launch("add_experts");
 }
 

@@ -57,6 +57,7 @@ struct AddExpertsArgs {
   int hidden = 0;
   int topk = 0;
 };
-void add_experts(const AddExpertsArgs& args, cudaStream_t stream);
+// norm: what follows of x, in the same launch where that can be (its x is args.x, no gather); null: nothing.
+void add_experts(const AddExpertsArgs& args, const NormArgs* norm, cudaStream_t stream);
 
 }  // namespace assay::cuda

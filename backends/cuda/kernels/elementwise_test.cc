@@ -136,8 +136,8 @@ TEST_F(ElementwiseKernel, EmbeddingAddsTheRowOfThePosition) {
   EXPECT_TRUE(same_bits(download(x), expected));
 }
 
-TEST_F(ElementwiseKernel, ExpertsAreAddedAscendingThenTheSharedExpertThenTheResidual) {
-  const int hidden = 70;
+// Two tokens of three experts; `normed`: with the norm that follows.
+void expect_added(int hidden, bool gated, bool normed) {
   const int topk = 3;
   const auto n = static_cast<size_t>(hidden);
   const Floats experts = some_floats(2 * topk * n, 7);
@@ -147,24 +147,43 @@ TEST_F(ElementwiseKernel, ExpertsAreAddedAscendingThenTheSharedExpertThenTheResi
   const auto device_experts = upload(experts);
   const auto device_shared = upload(shared);
   const auto device_gate = upload(gate);
-  for (const bool gated : {false, true}) {
-    Floats expected;
-    for (size_t i = 0; i < 2 * n; ++i) {
-      float total = 0;
-      for (size_t k = 0; k < topk; ++k) total += experts[(i / n * topk + k) * n + i % n];
-      const float factor = arithmetic::sigmoid<arithmetic::Single>(gate[i / n]);
-      total += gated ? shared[i] * factor : shared[i];
-      expected.push_back(x[i] + total);
+  Floats expected;
+  for (size_t i = 0; i < 2 * n; ++i) {
+    float total = 0;
+    for (size_t k = 0; k < topk; ++k) total += experts[(i / n * topk + k) * n + i % n];
+    const float factor = arithmetic::sigmoid<arithmetic::Single>(gate[i / n]);
+    total += gated ? shared[i] * factor : shared[i];
+    expected.push_back(x[i] + total);
+  }
+  const auto y = upload(x);
+  AddExpertsArgs args{.experts = device_experts.data(), .shared = device_shared.data()};
+  args.gate = gated ? device_gate.data() : nullptr;
+  args.x = y.data();
+  args.tokens = 2;
+  args.hidden = hidden;
+  args.topk = topk;
+  const auto gamma = upload(some_floats(n, 10));
+  const auto stride = static_cast<size_t>(round_up(hidden, kTile));
+  const auto after = upload(std::vector<uint16_t>(2 * stride, 0x7fff));
+  const auto wanted = upload(std::vector<uint16_t>(2 * stride, 0x7fff));
+  NormArgs norm{.x = y.data(), .gamma = gamma.data()};
+  norm.y = {after.data(), static_cast<int>(stride), true};
+  norm.tokens = 2;
+  norm.width = hidden;
+  norm.epsilon = 1e-5f;
+  add_experts(args, normed ? &norm : nullptr, nullptr);
+  EXPECT_TRUE(same_bits(download(y), expected)) << "hidden " << hidden << ", gated " << gated;
+  if (!normed) return;
+  norm.y.data = wanted.data();
+  normalise(norm, nullptr);
+  EXPECT_TRUE(same_bits(download(after), download(wanted))) << "hidden " << hidden << ", gated " << gated;
+}
+
+TEST_F(ElementwiseKernel, ExpertsAreAddedAscendingThenTheSharedExpertThenTheResidual) {
+  for (const int hidden : {70, 72, 2048, 14000}) {  // 14,000: more than a block keeps
+    for (const bool gated : {false, true}) {
+      for (const bool normed : {false, true}) expect_added(hidden, gated, normed);
     }
-    const auto y = upload(x);
-    AddExpertsArgs args{.experts = device_experts.data(), .shared = device_shared.data()};
-    args.gate = gated ? device_gate.data() : nullptr;
-    args.x = y.data();
-    args.tokens = 2;
-    args.hidden = hidden;
-    args.topk = topk;
-    add_experts(args, nullptr);
-    EXPECT_TRUE(same_bits(download(y), expected)) << "gated " << gated;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/linear.h"
+#include "backends/cuda/kernels/linear_result.cuh"
 #include "backends/cuda/kernels/tensor_core.cuh"
 #include "backends/cuda/runtime/error.h"
 
@@ -39,13 +40,11 @@ __global__ void __launch_bounds__(kThreads) tensor_kernel(LinearArgs a, Groups g
     }
     for (int i = 0; i < 4; ++i) total[i] = total[i] + acc[i];
   }
-  const float* bias = a.bias == nullptr ? nullptr : a.bias + int64_t{tile.expert} * a.weight.rows;
   for (int i = 0; i < 4; ++i) {
     const int row = tiled_row(a.weight, row_tile, group + i / 2 * 8);
     const int column = pair * 2 + i % 2;
     if (row >= a.weight.rows || column >= tile.count) continue;
-    const int token = token_of(groups, tile, column);
-    a.y[int64_t{token} * a.y_stride + row] = finish(total[i], bias, row, a.bias_factor, token, a.rounded);
+    write_result(a, tile.expert, row, token_of(groups, tile, column), total[i]);
   }
 }
 
@@ -86,15 +85,13 @@ __global__ void __launch_bounds__(kThreads) lanes_kernel(LinearArgs a, Groups gr
       for (int t = 0; t < kTileTokens; ++t) total[r][t] = total[r][t] + acc[r][t];
     }
   }
-  const float* bias = a.bias == nullptr ? nullptr : a.bias + int64_t{tile.expert} * a.weight.rows;
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
 #pragma unroll
     for (int t = 0; t < kTileTokens; ++t) {
       const float y = tree_sum(total[r][t]);
       if (lane != 0 || first + r >= a.weight.rows || t >= tile.count) continue;
-      const int token = token_of(groups, tile, t);
-      a.y[int64_t{token} * a.y_stride + first + r] = finish(y, bias, first + r, a.bias_factor, token, a.rounded);
+      write_result(a, tile.expert, first + r, token_of(groups, tile, t), y);
     }
   }
 }

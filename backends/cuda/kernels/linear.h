@@ -20,6 +20,7 @@ struct LinearArgs {
   const float* bias = nullptr;         // (rows), one after the other for the experts; or null
   const float* bias_factor = nullptr;  // (tokens): the bias is multiplied by it first; or null
   bool rounded = false;                // y is rounded to bf16 (and kept as fp32)
+  bool onto = false;                   // y = y + result, the residual
   const Groups* groups = nullptr;      // host memory; null: all tokens go through the one matrix
 };
 

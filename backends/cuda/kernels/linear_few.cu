@@ -1,5 +1,6 @@
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/linear_few.h"
+#include "backends/cuda/kernels/linear_result.cuh"
 #include "backends/cuda/kernels/tensor_core.cuh"
 #include "backends/cuda/runtime/error.h"
 
@@ -25,25 +26,26 @@ __global__ void __launch_bounds__(kMostWarps * 32) few_kernel(LinearArgs a, Grou
   const int segments = (k_tiles + kSegmentTiles - 1) / kSegmentTiles;
   const auto* matrix = static_cast<const uint8_t*>(a.weight.data) + tile.expert * a.weight.bytes();
   const uint4* w = reinterpret_cast<const uint4*>(matrix) + int64_t{row_tile} * k_tiles * 32 + lane;
-  const uint32_t* x = nullptr;  // of token `group` of the tile, two columns each
-  if (group < tile.count) {
-    const int64_t row = token_of(groups, tile, group) / a.x_divisor;
-    x = reinterpret_cast<const uint32_t*>(static_cast<const Bfloat16*>(a.x.data) + row * a.x.stride) + pair;
-  }
+  // Of token `group` of the tile (the first in place of one that is not there), two columns each.
+  const int64_t row = token_of(groups, tile, group < tile.count ? group : 0) / a.x_divisor;
+  const auto* x = reinterpret_cast<const uint32_t*>(static_cast<const Bfloat16*>(a.x.data) + row * a.x.stride) + pair;
   for (int segment = warp; segment < segments; segment += warps) {
     const int first = segment * kSegmentTiles;
+    const int tiles = min(kSegmentTiles, k_tiles - first);
     uint4 held[kSegmentTiles];
+    uint32_t b[kSegmentTiles][2];
+#pragma unroll
+    for (int k = 0; k < kSegmentTiles; ++k) held[k] = load_ahead(w + int64_t{first + (k < tiles ? k : 0)} * 32);
 #pragma unroll
     for (int k = 0; k < kSegmentTiles; ++k) {
-      held[k] = first + k < k_tiles ? w[int64_t{first + k} * 32] : uint4{0, 0, 0, 0};
+      const uint32_t* at = x + (first + (k < tiles ? k : 0)) * 8;
+      b[k][0] = load_ahead(at);
+      b[k][1] = load_ahead(at + 4);
     }
     float acc[4] = {};
 #pragma unroll
     for (int k = 0; k < kSegmentTiles; ++k) {
-      if (first + k >= k_tiles) break;
-      const uint32_t b0 = x != nullptr ? x[(first + k) * 8] : 0u;
-      const uint32_t b1 = x != nullptr ? x[(first + k) * 8 + 4] : 0u;
-      mma(acc, held[k], b0, b1);
+      if (k < tiles) mma(acc, held[k], b[k][0], b[k][1]);
     }
     sums[segment * 32 + lane] = make_float4(acc[0], acc[1], acc[2], acc[3]);
   }
@@ -57,14 +59,12 @@ __global__ void __launch_bounds__(kMostWarps * 32) few_kernel(LinearArgs a, Grou
     total[2] = total[2] + part.z;
     total[3] = total[3] + part.w;
   }
-  const float* bias = a.bias == nullptr ? nullptr : a.bias + int64_t{tile.expert} * a.weight.rows;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int row = tiled_row(a.weight, row_tile, group + i / 2 * 8);
     const int column = pair * 2 + i % 2;
     if (row >= a.weight.rows || column >= tile.count) continue;
-    const int token = token_of(groups, tile, column);
-    a.y[int64_t{token} * a.y_stride + row] = finish(total[i], bias, row, a.bias_factor, token, a.rounded);
+    write_result(a, tile.expert, row, token_of(groups, tile, column), total[i]);
   }
 }
 

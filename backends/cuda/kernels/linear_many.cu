@@ -1,5 +1,6 @@
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/linear_many.h"
+#include "backends/cuda/kernels/linear_result.cuh"
 #include "backends/cuda/kernels/tensor_core.cuh"
 #include "backends/cuda/runtime/error.h"
 
@@ -168,7 +169,6 @@ __global__ void __launch_bounds__(kThreads, 2) many_kernel(LinearArgs a, Groups 
       part = 0;
     }
   }
-  const float* bias = a.bias == nullptr ? nullptr : a.bias + int64_t{tile.expert} * a.weight.rows;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const int row_tile = static_cast<int>(blockIdx.x) * kRowTiles + first_row_tile + i / 16;
@@ -176,9 +176,7 @@ __global__ void __launch_bounds__(kThreads, 2) many_kernel(LinearArgs a, Groups 
     const int column = first_token + i / 4 % 4 * 8 + lane % 4 * 2 + i % 2;
     const bool inside = a.weight.gated ? row_tile * kTile < a.weight.rows : row < a.weight.rows;
     if (!inside || column >= tile.count) continue;
-    const int token = token_of(groups, tile, column);
-    a.y[int64_t{token} * a.y_stride + row] =
-        finish(total[i / 16][i / 4 % 4][i % 4], bias, row, a.bias_factor, token, a.rounded);
+    write_result(a, tile.expert, row, token_of(groups, tile, column), total[i / 16][i / 4 % 4][i % 4]);
   }
 }
 

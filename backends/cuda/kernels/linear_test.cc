@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "backends/cuda/kernels/hopper/linear_hopper.h"
+#include "backends/cuda/kernels/linear_any.h"
 #include "backends/cuda/kernels/linear_few.h"
 #include "backends/cuda/kernels/linear_many.h"
 #include "backends/cuda/kernels/pack.h"
@@ -82,6 +85,21 @@ Floats tensor(const Bits& w, const Bits& x, int rows, int cols, bool gated = fal
   version(args, nullptr);
   return download(y);
 }
+
+void on_wgmma(const LinearArgs& args, cudaStream_t stream) {
+  const LinearJob job{args, {}};
+  if (hopper_takes({&job, 1})) {
+    linear_hopper({&job, 1}, stream);
+  } else {
+    linear_many(args, stream);  // another GPU
+  }
+}
+
+struct NamedVersion {
+  Version version;
+  const char* name;
+};
+constexpr NamedVersion kVersions[] = {{linear_few, "few"}, {linear_many, "many"}, {on_wgmma, "wgmma"}};
 
 TEST(TiledMatrix, EveryElementHasAPlaceOfItsOwn) {
   std::vector<int> taken(48 * 32);
@@ -204,19 +222,19 @@ TEST_F(LinearKernel, GateAndUpRowsSideBySideGiveTheSameBits) {
   EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, true), tensor(w, x, rows, cols, false)));
 }
 
-TEST_F(LinearKernel, FewAndManyTokensGetTheBitsOfTheSimpleKernel) {
-  for (const int cols : {8, 16, 40, 64, 250, 256, 272, 600, 2500}) {
+TEST_F(LinearKernel, EveryVersionGivesTheBitsOfTheSimpleKernel) {
+  for (const int cols : {8, 16, 40, 64, 250, 256, 272, 600, 1408, 2500}) {
     for (const int rows : {1, 16, 130, 290}) {
-      for (const int tokens : {1, 9, 63, 64, 65, 200}) {
+      for (const int tokens : {1, 8, 9, 17, 33, 63, 64, 65, 80, 100, 127, 128, 129, 200, 300}) {
+        if (tokens % 8 != 1 && cols > 600 && rows != 130) continue;
         const Bits w = narrow(some_floats(static_cast<size_t>(rows * cols), 12));
         const Bits x = narrow(some_floats(static_cast<size_t>(tokens * cols), 13));
         for (const bool gated : {false, true}) {
           if (gated && rows % 16 != 0) continue;
           const Floats simple = tensor(w, x, rows, cols, gated);
-          for (const Version version : {linear_few, linear_many}) {
-            EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, gated, version), simple))
-                << rows << " x " << cols << ", " << tokens << " tokens, gated " << gated << ", version "
-                << (version == linear_few ? "few" : "many");
+          for (const NamedVersion& v : kVersions) {
+            EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, gated, v.version), simple))
+                << rows << " x " << cols << ", " << tokens << " tokens, gated " << gated << ", version " << v.name;
           }
         }
       }
@@ -224,55 +242,118 @@ TEST_F(LinearKernel, FewAndManyTokensGetTheBitsOfTheSimpleKernel) {
   }
 }
 
-// Tokens to experts and back, with a bias times a factor: (slots, rows) by one of the versions.
-Floats through_experts(Version version, int tokens, int topk, bool slots_as_inputs) {
-  const int experts = 5;
-  const int rows = 150;
-  const int cols = 90;
-  const int slots = tokens * topk;
-  const Bits w = narrow(some_floats(static_cast<size_t>(experts * rows * cols), 14));
-  Matrix matrix{nullptr, rows, cols, Number::kBfloat16, true};
-  std::vector<uint16_t> all;
-  for (int e = 0; e < experts; ++e) {
-    const auto first = w.begin() + e * rows * cols;
-    const Bits one = download(tiles_of(Bits(first, first + rows * cols), matrix));
-    all.insert(all.end(), one.begin(), one.end());
+// Slots of each expert; the sizes at which tiles begin to differ.
+const std::vector<int> kGroupSizes = {7, 0, 129, 1, 8, 9, 127, 65, 0, 260};
+
+// Which expert each slot goes to, so that expert e has sizes[e] of them, scattered.
+std::vector<uint16_t> scattered(const std::vector<int>& sizes) {
+  std::vector<uint16_t> chosen;
+  std::vector<int> left = sizes;
+  for (size_t e = 0; static_cast<int>(chosen.size()) < std::accumulate(sizes.begin(), sizes.end(), 0);
+       e = (e + 3) % sizes.size()) {
+    if (left[e]-- > 0) chosen.push_back(static_cast<uint16_t>(e));
   }
-  const auto tiles = upload(all);
-  matrix.data = tiles.data();
-  std::vector<uint16_t> chosen;  // expert 3 has none
-  for (int s = 0; s < slots; ++s) chosen.push_back(static_cast<uint16_t>(s % 7 == 0 ? 4 : s % 3));
-  const auto device_chosen = upload(chosen);
-  const auto storage = upload(std::vector<int32_t>(static_cast<size_t>(group_ints(slots, experts))));
-  const Groups groups = group_slots(
-      {.chosen = device_chosen.data(), .slots = slots, .experts = experts, .storage = storage.data()}, nullptr);
-  const int inputs = slots_as_inputs ? slots : tokens;
-  const auto x = upload(padded(narrow(some_floats(static_cast<size_t>(inputs * cols), 15)), cols));
-  const auto bias = upload(some_floats(static_cast<size_t>(experts * rows), 16));
-  const auto factor = upload(some_floats(static_cast<size_t>(slots), 17));
-  const auto y = upload(not_written(static_cast<size_t>(slots * rows)));
-  LinearArgs args;
-  args.weight = matrix;
-  args.x = {x.data(), round_up(cols, kTile), true};
-  args.x_divisor = slots_as_inputs ? 1 : topk;
-  args.y = y.data();
-  args.y_stride = rows;
-  args.tokens = slots;
-  args.bias = bias.data();
-  args.bias_factor = factor.data();
-  args.groups = &groups;
-  version(args, nullptr);
-  return download(y);
+  return chosen;
 }
 
-TEST_F(LinearKernel, FewAndManyTokensOfExpertsGetTheBitsOfTheSimpleKernel) {
-  for (const int tokens : {1, 40, 130}) {
-    for (const bool slots_as_inputs : {false, true}) {
-      const Floats simple = through_experts(linear, tokens, 3, slots_as_inputs);
-      EXPECT_EQ(std::count_if(simple.begin(), simple.end(), [](float v) { return v != v; }), 0);
-      EXPECT_TRUE(same_bits(through_experts(linear_few, tokens, 3, slots_as_inputs), simple)) << tokens << " tokens";
-      EXPECT_TRUE(same_bits(through_experts(linear_many, tokens, 3, slots_as_inputs), simple)) << tokens << " tokens";
+// What a layer of experts is made of, on the device.
+struct Experts {
+  Experts(const std::vector<int>& sizes, Matrix shape, int topk, uint32_t seed) : matrix(shape) {
+    const auto count = static_cast<int>(sizes.size());
+    const std::vector<uint16_t> choices = scattered(sizes);
+    slots = static_cast<int>(choices.size());
+    chosen = upload(choices);
+    storage = upload(std::vector<int32_t>(static_cast<size_t>(group_ints(slots, count))));
+    groups =
+        group_slots({.chosen = chosen.data(), .slots = slots, .experts = count, .storage = storage.data()}, nullptr);
+    Bits all;
+    for (int e = 0; e < count; ++e) {
+      const Bits w = narrow(some_floats(static_cast<size_t>(shape.rows * shape.cols), seed + static_cast<uint32_t>(e)));
+      const Bits one = download(tiles_of(w, shape));
+      all.insert(all.end(), one.begin(), one.end());
     }
+    tiles = upload(all);
+    matrix.data = tiles.data();
+    const int inputs = (slots + topk - 1) / topk;
+    x = upload(padded(narrow(some_floats(static_cast<size_t>(inputs * shape.cols), seed + 100)), shape.cols));
+    bias = upload(some_floats(static_cast<size_t>(count * shape.rows), seed + 101));
+    factor = upload(some_floats(static_cast<size_t>(slots), seed + 102));
+    args.weight = matrix;
+    args.x = {x.data(), round_up(shape.cols, kTile), true};
+    args.x_divisor = topk;
+    args.y_stride = shape.rows;
+    args.tokens = slots;
+    args.groups = &groups;
+  }
+
+  Matrix matrix;
+  int slots = 0;
+  DeviceBuffer<uint16_t> chosen, tiles, x;
+  DeviceBuffer<int32_t> storage;
+  DeviceBuffer<float> bias, factor;
+  Groups groups;
+  LinearArgs args;
+};
+
+TEST_F(LinearKernel, EveryVersionGivesExpertsTheBitsOfTheSimpleKernel) {
+  for (const int topk : {1, 3}) {
+    const Experts experts(kGroupSizes, {nullptr, 150, 90, Number::kBfloat16, true}, topk, 14);
+    for (const bool rounded : {false, true}) {
+      const auto run = [&](Version version) {
+        const auto y = upload(some_floats(static_cast<size_t>(experts.slots * 150), 18));
+        LinearArgs args = experts.args;
+        args.y = y.data();
+        args.rounded = rounded;
+        args.onto = rounded;
+        args.bias = experts.bias.data();
+        args.bias_factor = rounded ? nullptr : experts.factor.data();
+        version(args, nullptr);
+        return download(y);
+      };
+      const Floats simple = run(linear);
+      for (const NamedVersion& v : kVersions) {
+        EXPECT_TRUE(same_bits(run(v.version), simple)) << "topk " << topk << ", rounded " << rounded << ", " << v.name;
+      }
+    }
+  }
+}
+
+TEST_F(LinearKernel, JobsTogetherWithTheirActivationsGiveTheBitsOfOneAfterTheOther) {
+  for (const int width : {32, 144, 200}) {  // 200: a matrix whose activation stays a step of its own
+    const Experts experts(kGroupSizes, {nullptr, 2 * width, 300, Number::kBfloat16, true, true}, 3, 21);
+    const Experts shared({100}, {nullptr, 2 * width, 300, Number::kBfloat16, true, true}, 1, 22);
+    const auto run = [&](bool together) {
+      std::vector<DeviceBuffer<uint16_t>> inner;
+      std::vector<LinearJob> jobs;
+      const auto fc1 = upload(not_written(static_cast<size_t>(experts.slots * 2 * width)));
+      for (const Experts* layer : {&experts, &shared}) {
+        LinearJob job{layer->args, {}};
+        job.linear.y = fc1.data();
+        if (layer == &shared) job.linear.groups = nullptr;
+        inner.push_back(upload(Bits(static_cast<size_t>(layer->slots * round_up(width, kTile)), 0x7fff)));
+        job.activate.fc1 = fc1.data();
+        job.activate.factor = layer == &experts ? experts.factor.data() : nullptr;
+        job.activate.y = {inner.back().data(), round_up(width, kTile), true};
+        job.activate.tokens = layer->slots;
+        job.activate.width = width;
+        jobs.push_back(job);
+      }
+      if (together) {
+        linear_jobs(jobs, nullptr);
+      } else {
+        for (const LinearJob& job : jobs) {
+          linear(job.linear, nullptr);
+          activate(job.activate, nullptr);
+        }
+      }
+      Bits all = download(inner[0]);
+      const Bits more = download(inner[1]);
+      all.insert(all.end(), more.begin(), more.end());
+      return all;
+    };
+    const Bits apart = run(false);
+    EXPECT_EQ(std::count(apart.begin(), apart.end(), 0x7fff), 0);
+    EXPECT_TRUE(same_bits(run(true), apart)) << "width " << width;
   }
 }
 

@@ -1,216 +1,96 @@
-#include "backends/cuda/kernels/device_math.cuh"
+#include "backends/cuda/kernels/choose.cuh"
+#include "backends/cuda/kernels/linear_result.cuh"
+#include "backends/cuda/kernels/norm.cuh"
 #include "backends/cuda/kernels/routing.h"
+#include "backends/cuda/kernels/tensor_core.cuh"
 #include "backends/cuda/runtime/error.h"
 
 namespace assay::cuda {
 namespace {
 
-struct ChooseOnDevice {
-  ChooseArgs args;
-  int experts;
-  int topk;
-  int groups;
-  int group_topk;
-  bool sigmoid;
-  bool pre_softmax;
-  bool scaled;
-  float factor;
-};
-
-constexpr int kThreads = 1024;
-
-__device__ float infinity() { return __uint_as_float(0x7f800000u); }
-__device__ float not_a_number() { return __uint_as_float(0x7fc00000u); }
-
-// Softmax in place by every thread of a warp; the sum runs ascending.
-__device__ void softmax(float* values, int count, int lane) {
-  float top = values[0];
-  for (int i = 1; i < count; ++i) top = DeviceSingle::greater(values[i], top);
-  __syncwarp();
-  for (int i = lane; i < count; i += 32) values[i] = exponential(values[i] - top);
-  __syncwarp();
-  float total = 0;
-  for (int i = 0; i < count; ++i) total = total + values[i];
-  __syncwarp();
-  for (int i = lane; i < count; i += 32) values[i] = values[i] / total;
-  __syncwarp();
-}
-
-// The sum of the `counted` largest of `size` values, added in descending order.
-__device__ float sum_of_largest(const float* values, int size, int counted) {
-  float sum = 0;
-  float last = infinity();
-  int last_index = -1;
-  for (int n = 0; n < counted; ++n) {
-    int best = -1;
-    for (int i = 0; i < size; ++i) {
-      const bool left = values[i] < last || (values[i] == last && i > last_index);
-      if (left && (best < 0 || values[i] > values[best])) best = i;
-    }
-    if (best < 0) return not_a_number();  // a NaN among them
-    last = values[best];
-    last_index = best;
-    sum = sum + last;
-  }
-  return sum;
-}
-
-// Sets the choices of all but the best groups to -infinity. scores: (groups).
-__device__ void keep_best_groups(const ChooseOnDevice& a, float* choice, float* scores, int lane) {
-  const int size = a.experts / a.groups;
-  const int counted = min(size, a.topk / a.group_topk);
-  for (int g = lane; g < a.groups; g += 32) scores[g] = sum_of_largest(choice + g * size, size, counted);
-  __syncwarp();
-  for (int g = lane; g < a.groups; g += 32) {
-    int better = 0;
-    for (int h = 0; h < a.groups; ++h) better += scores[h] > scores[g] || (h < g && scores[h] == scores[g]);
-    for (int i = 0; i < size && better >= a.group_topk; ++i) choice[g * size + i] = -infinity();
-  }
-  __syncwarp();
-}
-
-struct Choice {
-  float value;
-  int expert;  // experts: none
-};
-
-__device__ Choice better_of(Choice a, Choice b) {
-  return b.value > a.value || (b.value == a.value && b.expert < a.expert) ? b : a;
-}
-
-// The largest of the choices that are no NaN, the lowest expert among equals; all threads get it.
-__device__ Choice best_choice(const float* choice, int count, int lane) {
-  Choice best{-infinity(), count};
-  for (int e = lane; e < count; e += 32) {
-    if (choice[e] == choice[e]) best = better_of(best, {choice[e], e});
-  }
-  for (int width = 16; width > 0; width /= 2) {
-    best = better_of(best,
-                     {__shfl_xor_sync(kWholeWarp, best.value, width), __shfl_xor_sync(kWholeWarp, best.expert, width)});
-  }
-  return best;
-}
-
-__device__ bool contains(const uint16_t* experts, int count, int expert) {
-  for (int k = 0; k < count; ++k) {
-    if (experts[k] == expert) return true;
-  }
-  return false;
-}
-
-__device__ void sort_ascending(uint16_t* experts, int count) {
-  for (int i = 1; i < count; ++i) {
-    const uint16_t moved = experts[i];
-    int at = i;
-    for (; at > 0 && experts[at - 1] > moved; --at) experts[at] = experts[at - 1];
-    experts[at] = moved;
-  }
-}
-
-__device__ void set_weights(const ChooseOnDevice& a, const float* scores, const uint16_t* experts, float* weights) {
-  for (int k = 0; k < a.topk; ++k) weights[k] = scores[experts[k]];
-  if (a.sigmoid && a.topk > 1) {
-    float total = 0;
-    for (int k = 0; k < a.topk; ++k) total = total + weights[k];
-    for (int k = 0; k < a.topk; ++k) weights[k] = weights[k] / (total + 1e-20f);
-  } else if (!a.sigmoid && !a.pre_softmax) {
-    float top = weights[0];
-    for (int k = 1; k < a.topk; ++k) top = DeviceSingle::greater(weights[k], top);
-    float total = 0;
-    for (int k = 0; k < a.topk; ++k) {
-      weights[k] = exponential(weights[k] - top);
-      total = total + weights[k];
-    }
-    for (int k = 0; k < a.topk; ++k) weights[k] = weights[k] / total;
-  }
-  for (int k = 0; k < a.topk && a.scaled; ++k) weights[k] = weights[k] * a.factor;
-}
-
 __global__ void choose_kernel(ChooseOnDevice a) {
-  extern __shared__ float scores[];          // (experts) what weights are made of
-  float* const choice = scores + a.experts;  // (experts) what the choice looks at
-  float* const group_scores = choice + a.experts;
+  extern __shared__ float scratch[];
   const int token = static_cast<int>(blockIdx.x);
-  const int lane = static_cast<int>(threadIdx.x);
-  const float* logits = a.args.logits + int64_t{token} * a.experts;
-  uint16_t* experts = a.args.experts + int64_t{token} * a.topk;
-  for (int e = lane; e < a.experts; e += 32) {
-    scores[e] = a.sigmoid ? arithmetic::sigmoid<DeviceSingle>(logits[e]) : logits[e];
-  }
-  __syncwarp();
-  if (!a.sigmoid && a.pre_softmax) softmax(scores, a.experts, lane);
-  for (int e = lane; e < a.experts; e += 32)
-    choice[e] = a.args.bias == nullptr ? scores[e] : scores[e] + a.args.bias[e];
-  __syncwarp();
-  if (a.groups > 0) keep_best_groups(a, choice, group_scores, lane);
-  float last = 0;
-  for (int k = 0; k < a.topk; ++k) {
-    int best = best_choice(choice, a.experts, lane).expert;
-    if (best == a.experts) {  // nothing but NaN left
-      for (best = 0; contains(experts, k, best);) ++best;
-    }
-    last = choice[best];
-    __syncwarp();
-    if (lane == 0) {
-      experts[k] = static_cast<uint16_t>(best);
-      choice[best] = not_a_number();
-    }
-    __syncwarp();
-  }
-  const float left = best_choice(choice, a.experts, lane).value;
-  if (lane != 0) return;
-  a.args.margins[token] = last - left;
-  sort_ascending(experts, a.topk);
-  set_weights(a, scores, experts, a.args.factors + int64_t{token} * a.topk);
+  choose_token(a, a.args.logits + int64_t{token} * a.experts, token, scratch);
 }
 
-// One block, one warp an expert: counts, then places in ascending order.
-__global__ void group_kernel(GroupArgs a, Groups groups) {
-  extern __shared__ int32_t counts[];  // (experts)
+constexpr int kRouteWarps = kTileTokens;
+constexpr int kSegmentTiles = kBlock / kTile;
+
+// One block: the norm of 8 tokens, their logits and their choices, a warp each. Warp w takes the segments w, w + 8 ...
+// of K; their sums (segments, row tiles, 32 lanes, 4) meet in shared memory.
+__global__ void __launch_bounds__(kRouteWarps * 32) route_kernel(LinearArgs a, ChooseOnDevice choose, NormArgs norm) {
+  extern __shared__ float4 sums[];
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  for (int e = warp; e < a.experts; e += kThreads / 32) {
-    int count = 0;
-    for (int s = lane; s < a.slots; s += 32) count += a.chosen[s] == e;
-    count = static_cast<int>(__reduce_add_sync(kWholeWarp, static_cast<unsigned>(count)));
-    if (lane == 0) counts[e] = count;
+  const int first = static_cast<int>(blockIdx.x) * kTileTokens;
+  const int count = min(kTileTokens, a.tokens - first);
+  const int k_tiles = (a.weight.cols + kTile - 1) / kTile;
+  const int row_tiles = (a.weight.rows + kTile - 1) / kTile;
+  const int segments = (k_tiles + kSegmentTiles - 1) / kSegmentTiles;
+  if (norm.x != nullptr) {
+    if (warp < count) {
+      normalise_by_warp(norm, norm.x + int64_t{first + warp} * norm.width,
+                        static_cast<Bfloat16*>(norm.y.data) + int64_t{first + warp} * norm.y.stride);
+    }
+    __syncthreads();
+  }
+  // Of token lane / 4 (the first in place of one that is not there), two columns each.
+  const int64_t row = first + (lane / 4 < count ? lane / 4 : 0);
+  const auto* x =
+      reinterpret_cast<const uint32_t*>(static_cast<const Bfloat16*>(a.x.data) + row * a.x.stride) + lane % 4;
+  for (int segment = warp; segment < segments; segment += kRouteWarps) {
+    const int begin = segment * kSegmentTiles;
+    const int tiles = min(kSegmentTiles, k_tiles - begin);
+    uint32_t b[kSegmentTiles][2];
+#pragma unroll
+    for (int k = 0; k < kSegmentTiles; ++k) {
+      const uint32_t* at = x + (begin + (k < tiles ? k : 0)) * 8;
+      b[k][0] = load_ahead(at);
+      b[k][1] = load_ahead(at + 4);
+    }
+    for (int tile = 0; tile < row_tiles; ++tile) {
+      const uint4* w = static_cast<const uint4*>(a.weight.data) + (int64_t{tile} * k_tiles + begin) * 32 + lane;
+      uint4 held[kSegmentTiles];
+#pragma unroll
+      for (int k = 0; k < kSegmentTiles; ++k) held[k] = load_ahead(w + (k < tiles ? k : 0) * 32);
+      float acc[4] = {};
+#pragma unroll
+      for (int k = 0; k < kSegmentTiles; ++k) {
+        if (k < tiles) mma(acc, held[k], b[k][0], b[k][1]);
+      }
+      sums[(segment * row_tiles + tile) * 32 + lane] = make_float4(acc[0], acc[1], acc[2], acc[3]);
+    }
   }
   __syncthreads();
-  for (int e = warp; e < a.experts; e += kThreads / 32) {
-    int first = 0;
-    int tile = 0;
-    for (int other = lane; other < e; other += 32) {
-      first += counts[other];
-      tile += (counts[other] + kTileTokens - 1) / kTileTokens;
+  float* const logits = reinterpret_cast<float*>(sums + segments * row_tiles * 32);  // (8, experts)
+  for (int tile = warp; tile < row_tiles; tile += kRouteWarps) {
+    float total[4] = {};
+    for (int segment = 0; segment < segments; ++segment) {
+      const float4 part = sums[(segment * row_tiles + tile) * 32 + lane];
+      total[0] = total[0] + part.x;
+      total[1] = total[1] + part.y;
+      total[2] = total[2] + part.z;
+      total[3] = total[3] + part.w;
     }
-    first = static_cast<int>(__reduce_add_sync(kWholeWarp, static_cast<unsigned>(first)));
-    tile = static_cast<int>(__reduce_add_sync(kWholeWarp, static_cast<unsigned>(tile)));
-    auto* order = const_cast<int32_t*>(groups.order) + first;
-    for (int begin = 0; begin < a.slots; begin += 32) {
-      const int s = begin + lane;
-      const bool mine = s < a.slots && a.chosen[s] == e;
-      const unsigned all = __ballot_sync(kWholeWarp, mine);
-      if (mine) order[__popc(all & ((1u << lane) - 1u))] = s;
-      order += __popc(all);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = tile * kTile + lane / 4 + i / 2 * 8;
+      const int token = lane % 4 * 2 + i % 2;
+      if (row < a.weight.rows && token < count) {
+        logits[token * choose.experts + row] = result_of(a, 0, row, first + token, total[i]);
+      }
     }
-    const int tiles = (counts[e] + kTileTokens - 1) / kTileTokens;
-    for (int i = lane; i < tiles; i += 32) {
-      const_cast<int32_t*>(groups.tile_expert)[tile + i] = e;
-      const_cast<int32_t*>(groups.tile_begin)[tile + i] = first + i * kTileTokens;
-      const_cast<int32_t*>(groups.tile_count)[tile + i] = min(kTileTokens, counts[e] - i * kTileTokens);
-    }
-    if (lane != 0) continue;
-    const_cast<int32_t*>(groups.begin)[e] = first;
-    if (e < a.experts - 1) continue;
-    const_cast<int32_t*>(groups.begin)[e + 1] = first + counts[e];
-    *const_cast<int32_t*>(groups.tiles) = tile + tiles;
   }
+  __syncthreads();
+  float* const scratch =
+      logits + kTileTokens * choose.experts + warp * choose_floats(choose.experts, choose.groups, choose.topk);
+  if (warp < count) choose_token(choose, logits + warp * choose.experts, first + warp, scratch);
 }
 
-}  // namespace
+constexpr size_t kMostShared = size_t{48} << 10;
 
-void choose_experts(const ChooseArgs& args, cudaStream_t stream) {
-  if (args.tokens == 0) return;
+ChooseOnDevice on_device(const ChooseArgs& args) {
   const model::MoeConfig& moe = *args.moe;
   ChooseOnDevice a{args,
                    moe.experts,
@@ -222,24 +102,39 @@ void choose_experts(const ChooseArgs& args, cudaStream_t stream) {
                    moe.scaling_factor != 1,
                    static_cast<float>(moe.scaling_factor)};
   a.args.moe = nullptr;  // host memory
-  const size_t shared = static_cast<size_t>(2 * moe.experts + moe.groups) * sizeof(float);
+  return a;
+}
+
+// Bytes of shared memory of a block of route_kernel.
+size_t route_shared(const Matrix& weight, const model::MoeConfig& moe) {
+  const auto segments = static_cast<size_t>((weight.cols + kBlock - 1) / kBlock);
+  const auto row_tiles = static_cast<size_t>((weight.rows + kTile - 1) / kTile);
+  const auto floats = static_cast<size_t>(moe.experts + choose_floats(moe.experts, moe.groups, moe.topk)) * kTileTokens;
+  return segments * row_tiles * 32 * sizeof(float4) + floats * sizeof(float);
+}
+
+}  // namespace
+
+void choose_experts(const ChooseArgs& args, cudaStream_t stream) {
+  if (args.tokens == 0) return;
+  const ChooseOnDevice a = on_device(args);
+  const auto shared = static_cast<size_t>(choose_floats(a.experts, a.groups, a.topk)) * sizeof(float);
   choose_kernel<<<static_cast<unsigned>(args.tokens), 32, shared, stream>>>(a);
   check_launch("choose_experts");
 }
 
-Groups group_slots(const GroupArgs& args, cudaStream_t stream) {
-  Groups groups;
-  groups.most_tiles = most_tiles(args.slots, args.experts);
-  groups.order = args.storage;
-  groups.tile_expert = groups.order + args.slots;
-  groups.tile_begin = groups.tile_expert + groups.most_tiles;
-  groups.tile_count = groups.tile_begin + groups.most_tiles;
-  groups.tiles = groups.tile_count + groups.most_tiles;
-  groups.begin = groups.tiles + 1;
-  groups.experts = args.experts;
-  group_kernel<<<1, kThreads, static_cast<size_t>(args.experts) * sizeof(int32_t), stream>>>(args, groups);
-  check_launch("group_slots");
-  return groups;
+bool route_takes(const RouteArgs& args) {
+  const LinearArgs& logits = args.logits;
+  return logits.x.bf16 && logits.x_divisor == 1 && logits.groups == nullptr && !logits.onto &&
+         args.norm.gather == nullptr && route_shared(logits.weight, *args.choose.moe) <= kMostShared;
+}
+
+void route(const RouteArgs& args, cudaStream_t stream) {
+  if (args.choose.tokens == 0) return;
+  const auto blocks = static_cast<unsigned>((args.choose.tokens + kTileTokens - 1) / kTileTokens);
+  const size_t shared = route_shared(args.logits.weight, *args.choose.moe);
+  route_kernel<<<blocks, kRouteWarps * 32, shared, stream>>>(args.logits, on_device(args.choose), args.norm);
+  check_launch("route");
 }
 
 }  // namespace assay::cuda

@@ -91,10 +91,84 @@ TEST_F(RoutingKernel, ChoosesWeightsAndMarginsOfTheReference) {
   }
 }
 
-TEST_F(RoutingKernel, SlotsAreGroupedByExpertInTilesOfEight) {
-  const int experts = 9;
+// Everything that a router gives, one after the other or in one launch.
+struct Routed {
+  std::vector<uint16_t> experts;
+  Floats factors;
+  Floats margins;
+  std::vector<uint16_t> normed;
+};
+
+Routed routed(const model::MoeConfig& moe, int tokens, int cols, bool together) {
+  const auto count = static_cast<size_t>(tokens);
+  const auto topk = static_cast<size_t>(moe.topk);
+  Matrix matrix{nullptr, moe.experts, cols, Number::kBfloat16, true};
+  std::vector<uint16_t> tiles;
+  for (const float v : some_floats(static_cast<size_t>(matrix.bytes() / 2), 7)) tiles.push_back(arithmetic::to_bf16(v));
+  const auto weights = upload(tiles);
+  const auto residual = upload(some_floats(count * static_cast<size_t>(cols), 8));
+  const auto gamma = upload(some_floats(static_cast<size_t>(cols), 10));
+  const auto beta = upload(some_floats(static_cast<size_t>(cols), 11));
+  const auto x = upload(std::vector<uint16_t>(count * static_cast<size_t>(cols), 0x7fff));
+  const auto logits = upload(Floats(count * static_cast<size_t>(moe.experts)));
+  const auto bias = upload(some_floats(static_cast<size_t>(moe.experts), 9));
+  const auto experts = upload(std::vector<uint16_t>(count * topk, 0xffffu));
+  const auto factors = upload(Floats(count * topk, -1.0f));
+  const auto margins = upload(Floats(count, -1.0f));
+  matrix.data = weights.data();
+  LinearArgs linear_args;
+  linear_args.weight = matrix;
+  linear_args.x = {x.data(), cols, true};
+  linear_args.y = logits.data();
+  linear_args.y_stride = moe.experts;
+  linear_args.tokens = tokens;
+  linear_args.rounded = true;
+  ChooseArgs choose{.moe = &moe, .logits = logits.data(), .bias = moe.expert_bias ? bias.data() : nullptr};
+  choose.tokens = tokens;
+  choose.experts = experts.data();
+  choose.factors = factors.data();
+  choose.margins = margins.data();
+  NormArgs norm{.x = residual.data(), .gamma = gamma.data(), .beta = moe.expert_bias ? beta.data() : nullptr};
+  norm.y = linear_args.x;
+  norm.tokens = tokens;
+  norm.width = cols;
+  norm.epsilon = 1e-5f;
+  norm.centred = moe.expert_bias;
+  const RouteArgs all{norm, linear_args, choose};
+  EXPECT_TRUE(route_takes(all));
+  if (together) {
+    route(all, nullptr);
+  } else {
+    normalise(norm, nullptr);
+    linear(linear_args, nullptr);
+    choose_experts(choose, nullptr);
+  }
+  return {download(experts), download(factors), download(margins), download(x)};
+}
+
+TEST_F(RoutingKernel, NormLogitsAndChoiceInOneLaunchGiveTheBitsOfThree) {
+  for (const model::MoeConfig& moe : routers()) {
+    for (const int tokens : {1, 8, 13, 100}) {
+      for (const int cols : {16, 256, 336, 2048}) {
+        const Routed apart = routed(moe, tokens, cols, false);
+        const Routed together = routed(moe, tokens, cols, true);
+        const std::string what =
+            std::to_string(moe.experts) + " experts, " + std::to_string(tokens) + " tokens of " + std::to_string(cols);
+        EXPECT_TRUE(same_bits(together.normed, apart.normed)) << what;
+        EXPECT_TRUE(same_bits(together.experts, apart.experts)) << what;
+        EXPECT_TRUE(same_bits(together.factors, apart.factors)) << what;
+        EXPECT_TRUE(same_bits(together.margins, apart.margins)) << what;
+      }
+    }
+  }
+}
+
+// `count` slots over `experts` experts, the last of which has none.
+void expect_grouped(size_t count, int experts) {
   std::vector<uint16_t> chosen;
-  for (const float v : some_floats(100, 3)) chosen.push_back(static_cast<uint16_t>(std::abs(v) * 8));  // expert 8: none
+  for (const float v : some_floats(count, 3)) {
+    chosen.push_back(static_cast<uint16_t>(std::abs(v) * static_cast<float>(experts - 1)));
+  }
   const int slots = static_cast<int>(chosen.size());
   const auto device = upload(chosen);
   const auto storage = upload(std::vector<int32_t>(static_cast<size_t>(group_ints(slots, experts)), -1));
@@ -106,10 +180,10 @@ TEST_F(RoutingKernel, SlotsAreGroupedByExpertInTilesOfEight) {
   ASSERT_LE(tiles, groups.most_tiles);
   std::vector<int32_t> seen;
   for (int i = 0; i < tiles; ++i) {
-    const int count = all[at(groups.tile_count) + static_cast<size_t>(i)];
-    EXPECT_GE(count, 1);
-    EXPECT_LE(count, kTileTokens);
-    for (int j = 0; j < count; ++j) {
+    const int tokens = all[at(groups.tile_count) + static_cast<size_t>(i)];
+    EXPECT_GE(tokens, 1);
+    EXPECT_LE(tokens, kTileTokens);
+    for (int j = 0; j < tokens; ++j) {
       const int begin = all[at(groups.tile_begin) + static_cast<size_t>(i)];
       seen.push_back(all[at(groups.order) + static_cast<size_t>(begin + j)]);
       EXPECT_EQ(chosen[static_cast<size_t>(seen.back())], all[at(groups.tile_expert) + static_cast<size_t>(i)]);
@@ -120,7 +194,17 @@ TEST_F(RoutingKernel, SlotsAreGroupedByExpertInTilesOfEight) {
   std::stable_sort(expected.begin(), expected.end(), [&](int32_t a, int32_t b) {
     return chosen[static_cast<size_t>(a)] < chosen[static_cast<size_t>(b)];
   });
-  EXPECT_EQ(seen, expected);
+  EXPECT_EQ(seen, expected) << count << " slots, " << experts << " experts";
+  for (size_t e = 0; e <= static_cast<size_t>(experts); ++e) {
+    const auto before = std::count_if(chosen.begin(), chosen.end(), [e](uint16_t c) { return c < e; });
+    EXPECT_EQ(all[at(groups.begin) + e], before) << "expert " << e;
+  }
+}
+
+TEST_F(RoutingKernel, SlotsAreGroupedByExpertInTilesOfEight) {
+  for (const size_t slots : {1u, 31u, 33u, 100u, 1024u, 1025u, 9000u}) {
+    for (const int experts : {2, 9, 32, 64, 300, 2000}) expect_grouped(slots, experts);
+  }
 }
 
 }  // namespace

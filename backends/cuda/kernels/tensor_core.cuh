@@ -14,4 +14,18 @@ __device__ inline void mma(float (&d)[4], const uint4& a, uint32_t b0, uint32_t 
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
+// Loads that stay where they are written, so that all of them are under way before the first mma needs one.
+__device__ inline uint4 load_ahead(const uint4* from) {  // of weights, which no kernel writes
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from));
+  return v;
+}
+__device__ inline uint32_t load_ahead(const uint32_t* from) {
+  uint32_t v;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
+}
+
 }  // namespace assay::cuda

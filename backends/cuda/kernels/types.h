@@ -63,7 +63,7 @@ struct Inputs {
 };
 
 // Tokens by expert, for kernels that take a tile of up to kTileTokens tokens of one expert at a time. A slot is
-// token * topk + k. Made by group_slots (group.h).
+// token * topk + k. Made by group_slots (routing.h).
 struct Groups {
   const int32_t* order = nullptr;        // (slots) ascending expert, ascending slot within
   const int32_t* tile_expert = nullptr;  // (most_tiles)

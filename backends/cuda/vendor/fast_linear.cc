@@ -165,7 +165,9 @@ void FastLinear::run_call(GemmCall call) const {
 }
 
 bool FastLinear::run(const LinearArgs& args, cudaStream_t stream) const {
-  if (!args.x.bf16 || args.groups != nullptr || args.x_divisor != 1 || args.bias_factor != nullptr) return false;
+  if (!args.x.bf16 || args.groups != nullptr || args.x_divisor != 1 || args.bias_factor != nullptr || args.onto) {
+    return false;
+  }
   const auto found = copy_of_.find(args.weight.data);
   if (found == copy_of_.end() || args.y_stride % 4 != 0) return false;
   const GemmPlan& plan = plans_[found->second.plan];

@@ -1,0 +1,350 @@
+// Linear layers, experts and what lies between them at the shapes of the 16B mixture, with random weights that the
+// device itself fills: time, TFLOP/s and GB/s (declared bytes / time) of every kernel, beside the read bandwidth
+// measured in the same run.
+//
+//   cuda_linear_bench TOKENS ...        such as 64 128 1024 4096
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/kernels/linear_any.h"
+#include "backends/cuda/kernels/linear_few.h"
+#include "backends/cuda/kernels/linear_many.h"
+#include "backends/cuda/kernels/routing.h"
+#include "backends/cuda/runtime/buffer.h"
+#include "backends/cuda/runtime/stream.h"
+
+namespace {
+
+using namespace assay::cuda;
+namespace model = assay::model;
+
+constexpr int kHidden = 2048;
+constexpr int kExperts = 64;
+constexpr int kTopk = 6;
+constexpr int kWidth = 1408;
+constexpr int kShared = 2816;
+constexpr int kDense = 10944;
+constexpr int kVocabulary = 131072;
+constexpr int kLayers = 2;  // used in turn, so that no weight is found in the second-level cache
+
+__device__ float uniform(uint64_t i, uint64_t seed) {
+  uint64_t x = i * 0x9e3779b97f4a7c15ull + seed;
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdull;
+  x ^= x >> 33;
+  return static_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(x))) * (1.0f / 2147483648.0f);
+}
+
+__global__ void fill_bf16(uint16_t* to, size_t count, float scale, uint64_t seed) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+    to[i] = static_cast<uint16_t>(__float_as_uint(uniform(i, seed) * scale) >> 16);
+  }
+}
+
+__global__ void fill_float(float* to, size_t count, uint64_t seed) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+    to[i] = uniform(i, seed);
+  }
+}
+
+__global__ void read_all(const uint4* from, size_t count, uint32_t* sink) {
+  uint32_t x = 0;
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
+  for (; i + 7 * stride < count; i += 8 * stride) {
+    uint4 v[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] = __ldcs(from + i + j * stride);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) x ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
+  }
+  if (x == 0x12345678u) *sink = x;
+}
+
+DeviceBuffer<uint16_t> random_bf16(size_t count, uint64_t seed) {
+  DeviceBuffer<uint16_t> buffer(count);
+  fill_bf16<<<2048, 256>>>(buffer.data(), count, 0.02f, seed);
+  return buffer;
+}
+
+DeviceBuffer<float> random_floats(size_t count, uint64_t seed) {
+  DeviceBuffer<float> buffer(count);
+  fill_float<<<512, 256>>>(buffer.data(), count, seed);
+  return buffer;
+}
+
+// `count` matrices (rows, cols), one after the other.
+struct Weight {
+  Weight(int rows, int cols, int count, uint64_t seed, bool gated = false)
+      : memory(random_bf16(static_cast<size_t>(count) * rows * cols, seed)), matrix{memory.data(),     rows, cols,
+                                                                                    Number::kBfloat16, true, gated} {}
+  DeviceBuffer<uint16_t> memory;
+  Matrix matrix;
+};
+
+struct BenchLayer {
+  explicit BenchLayer(uint64_t s)
+      : qkv(3 * kHidden, kHidden, 1, s),
+        projection(kHidden, kHidden, 1, s + 1),
+        router(kExperts, kHidden, 1, s + 2),
+        fc1(2 * kWidth, kHidden, kExperts, s + 3, true),
+        fc2(kHidden, kWidth, kExperts, s + 4),
+        shared_fc1(2 * kShared, kHidden, 1, s + 5, true),
+        shared_fc2(kHidden, kShared, 1, s + 6),
+        dense_fc1(2 * kDense, kHidden, 1, s + 7, true),
+        dense_fc2(kHidden, kDense, 1, s + 8) {}
+  Weight qkv, projection, router, fc1, fc2, shared_fc1, shared_fc2, dense_fc1, dense_fc2;
+};
+
+class Bench {
+ public:
+  explicit Bench(int most_tokens)
+      : head_(kVocabulary, kHidden, 1, 99),
+        x_(random_bf16(static_cast<size_t>(most_tokens) * kHidden, 7)),
+        attended_(random_bf16(static_cast<size_t>(most_tokens) * kHidden, 8)),
+        residual_(random_floats(static_cast<size_t>(most_tokens) * kHidden, 9)),
+        gamma_(random_floats(kHidden, 10)),
+        random_logits_(random_floats(static_cast<size_t>(most_tokens) * kExperts, 11)),
+        logits_(random_floats(static_cast<size_t>(most_tokens) * kExperts, 12)),
+        y_(random_floats(std::max(static_cast<size_t>(most_tokens) * kTopk * kHidden, size_t{1} << 26), 13)),
+        shared_y_(random_floats(static_cast<size_t>(most_tokens) * kHidden, 14)),
+        inner_(random_bf16(static_cast<size_t>(most_tokens) * std::max(kTopk * kWidth, kDense), 15)),
+        shared_inner_(random_bf16(static_cast<size_t>(most_tokens) * kShared, 16)),
+        chosen_(static_cast<size_t>(most_tokens) * kTopk),
+        factors_(static_cast<size_t>(most_tokens) * kTopk),
+        margins_(static_cast<size_t>(most_tokens)),
+        groups_(static_cast<size_t>(group_ints(most_tokens * kTopk, kExperts))) {
+    for (int l = 0; l < kLayers; ++l) layers_.emplace_back(100 * static_cast<uint64_t>(l));
+    moe_.experts = kExperts;
+    moe_.topk = kTopk;
+    moe_.score = model::RouterScore::kSigmoid;
+    gbs_ = bandwidth();
+    std::printf("read bandwidth %.0f GB/s\n", gbs_);
+  }
+
+  void measure(int tokens) {
+    tokens_ = tokens;
+    choose(random_logits_.data());
+    const Groups groups = group();
+    std::vector<uint16_t> chosen = download(chosen_);
+    std::vector<int> counts(kExperts);
+    for (int s = 0; s < tokens * kTopk; ++s) ++counts[chosen[static_cast<size_t>(s)]];
+    const auto used = static_cast<double>(kExperts - std::count(counts.begin(), counts.end(), 0));
+    const double n = tokens;
+    const double slots = n * kTopk;
+    const double fc1_bytes = used * 2 * kWidth * kHidden * 2 + slots * kWidth * 2;
+    const double fc2_bytes = used * kWidth * kHidden * 2 + slots * kHidden * 4;
+    const double shared1 = 2.0 * kShared * kHidden;
+    const double shared2 = 1.0 * kShared * kHidden;
+    std::printf("\n%d tokens, %g experts of %d .. %d tokens\n", tokens, used,
+                *std::min_element(counts.begin(), counts.end()), *std::max_element(counts.begin(), counts.end()));
+    std::printf("%-24s %10s %9s %9s %6s\n", "kernel", "us", "TFLOP/s", "GB/s", "%");
+    const auto dense = [&](const char* what, Weight BenchLayer::*weight, const void* x,
+                           void (*f)(const LinearArgs&, cudaStream_t)) {
+      const Matrix& m = (layers_[0].*weight).matrix;
+      const double size = 1.0 * m.rows * m.cols;
+      row(what, 2 * size * n, 2 * size + n * m.rows * 4.0,
+          [&](int l) { f(plain((layers_[l].*weight).matrix, x), stream_.get()); });
+    };
+    dense("qkv", &BenchLayer::qkv, x_.data(), linear_any);
+    dense("projection", &BenchLayer::projection, attended_.data(), linear_any);
+    dense("router", &BenchLayer::router, x_.data(), linear_any);
+    if (tokens <= 256) {
+      dense("qkv few", &BenchLayer::qkv, x_.data(), linear_few);
+      dense("qkv many", &BenchLayer::qkv, x_.data(), linear_many);
+      dense("projection few", &BenchLayer::projection, attended_.data(), linear_few);
+      dense("router few", &BenchLayer::router, x_.data(), linear_few);
+      row("head", 2.0 * kVocabulary * kHidden * n, 2.0 * kVocabulary * kHidden + 4.0 * n * kVocabulary,
+          [&](int) { linear_any(plain(head_.matrix, x_.data()), stream_.get()); });
+    }
+    row("norm, route", 2 * n * kExperts * kHidden, kExperts * kHidden * 2.0, [&](int l) { route_all(layers_[l]); });
+    row("choose", 0, n * kExperts * 4, [&](int) { choose(random_logits_.data()); });
+    row("group", 0, slots * 2, [&](int) { group(); });
+    row("experts fc1", 4 * slots * kWidth * kHidden, fc1_bytes, [&](int l) { jobs({experts1(layers_[l], groups)}); });
+    row("experts fc1 + shared", 4 * slots * kWidth * kHidden + 2 * n * shared1, fc1_bytes + 2 * shared1, [&](int l) {
+      jobs({experts1(layers_[l], groups), gated(layers_[l].shared_fc1, shared_inner_.data(), kShared)});
+    });
+    row("experts fc2", 2 * slots * kWidth * kHidden, fc2_bytes, [&](int l) { jobs({experts2(layers_[l], groups)}); });
+    row("experts fc2 + shared", 2 * slots * kWidth * kHidden + 2 * n * shared2, fc2_bytes + 2 * shared2, [&](int l) {
+      jobs({experts2(layers_[l], groups), shared_down(layers_[l])});
+    });
+    row("shared fc1", 2 * n * shared1, 2 * shared1,
+        [&](int l) { jobs({gated(layers_[l].shared_fc1, shared_inner_.data(), kShared)}); });
+    row("shared fc2", 2 * n * shared2, 2 * shared2, [&](int l) { jobs({shared_down(layers_[l])}); });
+    row("dense fc1", 4 * n * kDense * kHidden, 4.0 * kDense * kHidden,
+        [&](int l) { jobs({gated(layers_[l].dense_fc1, inner_.data(), kDense)}); });
+    row("dense fc2", 2 * n * kDense * kHidden, 2.0 * kDense * kHidden,
+        [&](int l) { linear_any(plain(layers_[l].dense_fc2.matrix, inner_.data()), stream_.get()); });
+    row("add experts, norm", 0, slots * kHidden * 4 + n * kHidden * 14, [&](int) { sum(); });
+    row("norm", 0, n * kHidden * 6, [&](int) { normalise(norm_args(), stream_.get()); });
+    row("mixture of a layer", 6 * slots * kWidth * kHidden + 2 * n * (shared1 + shared2),
+        fc1_bytes + fc2_bytes + 2 * (shared1 + shared2), [&](int l) {
+          route_all(layers_[l]);
+          const Groups g = group();
+          jobs({experts1(layers_[l], g), gated(layers_[l].shared_fc1, shared_inner_.data(), kShared)});
+          jobs({experts2(layers_[l], g), shared_down(layers_[l])});
+          sum();
+        });
+  }
+
+ private:
+  double bandwidth() {
+    double best = 0;
+    const Matrix& m = head_.matrix;
+    Event begin, end;
+    for (int round = 0; round < 4; ++round) {
+      begin.record(stream_);
+      for (int i = 0; i < 8; ++i) {
+        read_all<<<132 * 4, 512, 0, stream_.get()>>>(static_cast<const uint4*>(m.data),
+                                                     static_cast<size_t>(m.bytes()) / 16,
+                                                     reinterpret_cast<uint32_t*>(y_.data()));
+      }
+      end.record(stream_);
+      end.wait();
+      best = std::max(best, 8.0 * static_cast<double>(m.bytes()) / end.since(begin) / 1e6);
+    }
+    return best;
+  }
+
+  LinearArgs plain(const Matrix& weight, const void* x, float* y = nullptr) {
+    LinearArgs a;
+    a.weight = weight;
+    a.x = {const_cast<void*>(x), weight.cols, true};
+    a.y = y == nullptr ? y_.data() : y;
+    a.y_stride = weight.rows;
+    a.tokens = tokens_;
+    return a;
+  }
+
+  LinearJob gated(const Weight& w, void* inner, int width) {
+    LinearJob job;
+    job.linear = plain(w.matrix, x_.data());
+    job.activate.fc1 = job.linear.y;
+    job.activate.y = {inner, width, true};
+    job.activate.tokens = tokens_;
+    job.activate.width = width;
+    return job;
+  }
+  LinearJob experts1(const BenchLayer& l, const Groups& groups) {
+    LinearJob job = gated(l.fc1, inner_.data(), kWidth);
+    job.linear.x_divisor = kTopk;
+    job.linear.tokens = job.activate.tokens = tokens_ * kTopk;
+    job.linear.groups = &groups;
+    job.activate.factor = factors_.data();
+    return job;
+  }
+  LinearJob experts2(const BenchLayer& l, const Groups& groups) {
+    LinearJob job;
+    job.linear = plain(l.fc2.matrix, inner_.data());
+    job.linear.tokens = tokens_ * kTopk;
+    job.linear.groups = &groups;
+    return job;
+  }
+  LinearJob shared_down(const BenchLayer& l) {
+    LinearJob job;
+    job.linear = plain(l.shared_fc2.matrix, shared_inner_.data(), shared_y_.data());
+    return job;
+  }
+  void jobs(const std::vector<LinearJob>& all) { linear_jobs(all, stream_.get()); }
+
+  ChooseArgs choice(const float* logits) {
+    ChooseArgs args{.moe = &moe_, .logits = logits};
+    args.tokens = tokens_;
+    args.experts = chosen_.data();
+    args.factors = factors_.data();
+    args.margins = margins_.data();
+    return args;
+  }
+  void choose(const float* logits) { choose_experts(choice(logits), stream_.get()); }
+  void route_all(const BenchLayer& l) {
+    RouteArgs args{norm_args(), plain(l.router.matrix, attended_.data(), logits_.data()), choice(logits_.data())};
+    route(args, stream_.get());
+  }
+  Groups group() {
+    return group_slots(
+        {.chosen = chosen_.data(), .slots = tokens_ * kTopk, .experts = kExperts, .storage = groups_.data()},
+        stream_.get());
+  }
+  void sum() {
+    AddExpertsArgs args{.experts = y_.data(), .shared = shared_y_.data()};
+    args.x = residual_.data();
+    args.tokens = tokens_;
+    args.hidden = kHidden;
+    args.topk = kTopk;
+    const NormArgs next = norm_args();
+    add_experts(args, &next, stream_.get());
+  }
+  NormArgs norm_args() {
+    NormArgs args{.x = residual_.data(), .gamma = gamma_.data()};
+    args.y = {attended_.data(), kHidden, true};
+    args.tokens = tokens_;
+    args.width = kHidden;
+    args.epsilon = 1e-5f;
+    return args;
+  }
+
+  // Median of five replays of a graph of `kRuns` runs.
+  void row(const char* what, double flops, double bytes, const std::function<void(int)>& run) {
+    constexpr int kRuns = 8;
+    run(0);
+    check(cudaStreamSynchronize(stream_.get()), what);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+    for (int i = 0; i < kRuns; ++i) run(i % kLayers);
+    check(cudaStreamEndCapture(stream_.get(), &graph), "cudaStreamEndCapture");
+    check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
+    std::vector<double> all;
+    Event begin, end;
+    for (int round = 0; round < 6; ++round) {
+      begin.record(stream_);
+      check(cudaGraphLaunch(exec, stream_.get()), "cudaGraphLaunch");
+      end.record(stream_);
+      end.wait();
+      if (round > 0) all.push_back(end.since(begin) * 1e3 / kRuns);
+    }
+    std::sort(all.begin(), all.end());
+    check(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
+    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    const double us = all[2];
+    std::printf("%-24s %10.2f %9.1f %9.0f %6.1f\n", what, us, flops / us / 1e6, bytes / us / 1e3,
+                bytes / us / 10 / gbs_);
+  }
+
+  Stream stream_;
+  std::vector<BenchLayer> layers_;
+  Weight head_;
+  DeviceBuffer<uint16_t> x_, attended_;
+  DeviceBuffer<float> residual_, gamma_, random_logits_, logits_, y_, shared_y_;
+  DeviceBuffer<uint16_t> inner_, shared_inner_, chosen_;
+  DeviceBuffer<float> factors_, margins_;
+  DeviceBuffer<int32_t> groups_;
+  model::MoeConfig moe_;
+  double gbs_ = 0;
+  int tokens_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<int> tokens;
+  for (int i = 1; i < argc; ++i) tokens.push_back(std::atoi(argv[i]));
+  if (tokens.empty() || *std::min_element(tokens.begin(), tokens.end()) < 1 ||
+      *std::max_element(tokens.begin(), tokens.end()) > 8192) {
+    std::fprintf(stderr, "usage: cuda_linear_bench TOKENS ...     1 .. 8192 each\n");
+    return 2;
+  }
+  try {
+    Bench bench(*std::max_element(tokens.begin(), tokens.end()));
+    for (const int t : tokens) bench.measure(t);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
