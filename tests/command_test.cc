@@ -34,8 +34,8 @@ TEST(Usage, UnknownCommandsAndOptionsEndWithCode2AndOneLine) {
 }
 
 TEST(Usage, EveryCommandExplainsItself) {
-  for (const char* command :
-       {"run", "list", "show", "compare", "tokenize", "plugin", "record", "review", "accept", "reject", "calibrate"}) {
+  for (const char* command : {"run", "list", "show", "compare", "tokenize", "plugin", "record", "review", "accept",
+                              "reject", "calibrate", "bench"}) {
     const Output help = run_program("assay", {command, "--help"});
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr(std::string("usage: assay ") + command));

@@ -7,9 +7,8 @@
 namespace assay::cuda {
 namespace {
 
-constexpr int kSplits = 16;           // 4,096 positions, to begin with
-constexpr size_t kMostGraphs = 64;    // kept at a time
-constexpr int kPersistentSplits = 8;  // the most with which one sequence is faster in one kernel
+constexpr int kSplits = 16;         // 4,096 positions, to begin with
+constexpr size_t kMostGraphs = 64;  // kept at a time
 
 fast::ExpertWeights experts_of(const model::ModelConfig& config, const Layer& layer) {
   fast::ExpertWeights w;
@@ -144,7 +143,7 @@ void FastDecode::gather(const Workspace& w, int block_size, const Stream& stream
 }
 
 void FastDecode::launch(const Stream& stream) {
-  if (persistent_ && args_.tokens == 1 && args_.splits <= kPersistentSplits && fast::persistent_takes(args_)) {
+  if (persistent_ && fast::prefers_persistent(args_) && fast::persistent_takes(args_)) {
     const cudaError_t code = fast::persistent_step(args_, {}, stream.get());
     persistent_ = code != cudaErrorCooperativeLaunchTooLarge;  // a part of a device
     if (persistent_) return check(code, "persistent_step");

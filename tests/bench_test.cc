@@ -1,0 +1,146 @@
+// `assay bench` on backends that need no GPU.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/program.h"
+
+namespace assay::tests {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kCase = "testcases/moe/moe_10m_licences_bf16_b1";
+constexpr const char* kCheckpoint = "golden/moe_10m_licences/checkpoint";
+
+// The objects of --json by "what"; the last of each.
+std::map<std::string, json> objects(const Output& output) {
+  std::map<std::string, json> found;
+  std::istringstream lines(output.out);
+  for (std::string line; std::getline(lines, line);) {
+    json object = json::parse(line);
+    const std::string what = object["what"];
+    found[what] = std::move(object);
+  }
+  return found;
+}
+
+const std::vector<std::string> kSmallModel = {"--",
+                                              "--num-layers",
+                                              "2",
+                                              "--hidden-size",
+                                              "64",
+                                              "--num-attention-heads",
+                                              "4",
+                                              "--bf16",
+                                              "--vocab-size",
+                                              "500",
+                                              "--swiglu",
+                                              "--disable-bias-linear",
+                                              "--max-position-embeddings",
+                                              "256",
+                                              "--num-experts",
+                                              "8",
+                                              "--moe-router-topk",
+                                              "2",
+                                              "--moe-ffn-hidden-size",
+                                              "32",
+                                              "--normalization",
+                                              "RMSNorm",
+                                              "--position-embedding-type",
+                                              "rope"};
+
+TEST(Bench, DecodeOfACaseAloneAndThroughTheEngine) {
+  const Output output = run_program("assay", {"bench", "decode", kCase, "--backend", "cpu", "--context", "5,9",
+                                              "--concurrency", "1,3", "--rounds", "2", "--steps", "4", "--json"});
+  ASSERT_EQ(output.code, 0) << output.err;
+  auto found = objects(output);
+  EXPECT_EQ(found["model"]["backend"], "cpu");
+  EXPECT_GT(found["model"]["read_bandwidth"], 1e8);
+  for (const char* what : {"decode", "engine"}) {
+    const json& row = found[what];
+    EXPECT_EQ(row["context"], 9) << what;
+    EXPECT_EQ(row["rounds"], 2) << what;
+    EXPECT_GT(row["ms"], 0) << what;
+    EXPECT_LE(row["ms_least"], row["ms"]) << what;
+    EXPECT_GT(row["fraction"], 0) << what;
+  }
+  EXPECT_EQ(found["engine"]["requests"], 3);
+  EXPECT_GT(found["engine"]["bytes"], found["decode"]["bytes"]);
+  EXPECT_NEAR(found["engine"]["tokens_per_second"].get<double>(), 3e3 / found["engine"]["ms"].get<double>(), 1e-3);
+  EXPECT_GT(found["memory"]["host_peak_bytes"], 1 << 20);
+}
+
+TEST(Bench, ArgumentsAndRandomWeightsNeedNoFile) {
+  for (const char* backend : {"cpu", "reference"}) {
+    std::vector<std::string> words = {"bench",     "prefill", "--random-weights=7", "--backend", backend,
+                                      "--context", "3,6",     "--rounds",           "1",         "--json"};
+    words.insert(words.end(), kSmallModel.begin(), kSmallModel.end());
+    const Output output = run_program("assay", words);
+    ASSERT_EQ(output.code, 0) << output.err;
+    auto found = objects(output);
+    EXPECT_EQ(found["model"]["config"]["vocab_size"], 512) << "padded";
+    EXPECT_EQ(found["prefill"]["tokens"], 6);
+    EXPECT_GT(found["prefill"]["flops_per_second"], 0);
+  }
+}
+
+TEST(Bench, LoadingIsShownBesideARawRead) {
+  const Output output = run_program("assay", {"bench", "load", "--checkpoint", kCheckpoint, "--backend", "cpu",
+                                              "--rounds", "2", "--read-threads", "2", "--json"});
+  ASSERT_EQ(output.code, 0) << output.err;
+  const json row = objects(output)["load"];
+  EXPECT_GT(row["gb_per_s"], 0);
+  EXPECT_GT(row["raw_gb_per_s"], 0);
+  EXPECT_GT(row["tensor_bytes"], 1 << 24);
+  EXPECT_EQ(row["cold"], false);
+}
+
+TEST(Bench, TextSaysWhatWasMeasuredOnWhat) {
+  const Output output = run_program("assay", {"bench", "decode", "--checkpoint", kCheckpoint, "--backend", "cpu",
+                                              "--context", "4", "--rounds", "1", "--steps", "2"});
+  ASSERT_EQ(output.code, 0) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("4 layers, hidden 256"));
+  EXPECT_THAT(output.out, HasSubstr("backend cpu on cpu"));
+  EXPECT_THAT(output.out, HasSubstr("memory is read at"));
+  EXPECT_THAT(output.out, HasSubstr("1 at once, context      4"));
+}
+
+// Exit code 2 and one line that names what is wrong.
+TEST(Bench, WhatIsWrongIsOneLine) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
+      {{}, "nothing to measure, expected decode, prefill or load"},
+      {{"speed"}, "'speed' to measure, expected decode, prefill or load"},
+      {{"decode"}, "no model: give a CASE"},
+      {{"decode", "/nowhere"}, "/nowhere"},
+      {{"decode", "testcases"}, "cases, expected one"},
+      {{"decode", kCase, "--", "--num-layers", "2"}, "a case and MODEL_ARGS together"},
+      {{"decode", "--", "--num-layers", "2"}, "no weights"},
+      {{"decode", "--random-weights", "--", "--num-layer", "2"}, "--num-layer"},
+      {{"decode", "--random-weights=x", kCase}, "random-weights"},
+      {{"decode", kCase, "--backend", "gpu"}, "gpu"},
+      {{"decode", kCase, "--backend", "cpu", "--backend-options", "[]"}, "expected a JSON object"},
+      {{"decode", kCase, "--backend", "cpu", "--backend-options", "{\"slice\":1}"}, "'slice' is unknown"},
+      {{"decode", kCase, "--backend", "cpu", "--context", "0"}, "--context '0': expected numbers of 1"},
+      {{"decode", kCase, "--backend", "cpu", "--context", "1,"}, "--context '1,'"},
+      {{"decode", kCase, "--backend", "cpu", "--concurrency", "two"}, "--concurrency 'two'"},
+      {{"decode", kCase, "--backend", "cpu", "--rounds", "0"}, "--rounds 0"},
+      {{"prefill", kCase, "--backend", "cpu", "--context", "99999999"}, "--context '99999999'"},
+      {{"load", kCase, "--backend", "cpu", "--random-weights"}, "nothing is loaded then"},
+  };
+  for (const auto& [words, message] : all) {
+    std::vector<std::string> line = {"bench"};
+    line.insert(line.end(), words.begin(), words.end());
+    const Output output = run_program("assay", line);
+    EXPECT_EQ(output.code, 2) << message << ": " << output.err;
+    EXPECT_THAT(output.err, HasSubstr(message));
+    EXPECT_THAT(output.out, IsEmpty()) << message;
+  }
+}
+
+}  // namespace
+}  // namespace assay::tests
