@@ -167,7 +167,7 @@ class PlainStep {
                  .tokens = args_.tokens,
                  .hidden = kHidden,
                  .topk = w.topk},
-                stream_);
+                nullptr, stream_);
   }
 
   const StepArgs& args_;
