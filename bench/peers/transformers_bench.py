@@ -9,6 +9,7 @@ made on the device, batch 1.
 Prints one JSON object a line: {"what", "tokens", "ms", "lowest_ms", "way", ...}; the first one says what ran. A way
 that fails is a line with "error", and the exit code is 1.
 """
+
 import argparse
 import json
 import statistics
@@ -16,8 +17,8 @@ import sys
 import time
 
 # What goes through torch.compile, and how the library multiplies experts. "layers": each layer alone (their code is the
-# same, so compiling is short), the step captured in a CUDA graph by this script. "model": the whole step with mode
-# reduce-overhead. "generate": the library's own loop with its static cache, which compiles the step in that mode itself.
+# same, so compiling is short), the step captured in a CUDA graph by this script. "model": the whole step, with mode
+# reduce-overhead. "generate": the library's own loop with its static cache, which compiles the step in that mode.
 WAYS = [("layers", "batched_mm"), ("layers", "grouped_mm"), ("model", "batched_mm"), ("generate", "batched_mm")]
 SHAPES = {
     "16b": dict(
@@ -131,7 +132,11 @@ class Decoder:
 
     def forward(self):
         logits = self.model(
-            input_ids=self.token, position_ids=self.position, past_key_values=self.cache, use_cache=True, logits_to_keep=1
+            input_ids=self.token,
+            position_ids=self.position,
+            past_key_values=self.cache,
+            use_cache=True,
+            logits_to_keep=1,
         ).logits
         return logits[:, -1].argmax(-1, keepdim=True)
 
