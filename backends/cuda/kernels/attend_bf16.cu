@@ -401,11 +401,18 @@ void attend_bf16(const AttendArgs& args, int most, cudaStream_t stream) {
                   static_cast<unsigned>(splits));
   const bool staged = channels % 8 == 0 && shared_bytes(channels, true) <= kMostShared;
   (staged ? launch<true> : launch<false>)(grid, args, most, chunks, stream);
+  combine_bf16(args, most, stream);
+}
+
+void combine_bf16(const AttendArgs& args, int most, cudaStream_t stream) {
+  const int splits = splits_for(args.tokens.longest);
   if (splits == 1) return;
+  const bool bundles = args.tokens.bundles != nullptr;
+  const int count = bundles ? args.tokens.bundle_count : args.tokens.count - args.first;
   combine_kernel<<<dim3(static_cast<unsigned>(count), static_cast<unsigned>(args.cache.groups * args.per_group),
-                        static_cast<unsigned>(most_tokens)),
-                   std::min(kThreads, round_up(channels, 32)), 0, stream>>>(args, most, splits);
-  check_launch("attend_bf16");
+                        static_cast<unsigned>(bundles ? most : 1)),
+                   std::min(kThreads, round_up(args.cache.channels, 32)), 0, stream>>>(args, most, splits);
+  check_launch("combine_bf16");
 }
 
 }  // namespace assay::cuda

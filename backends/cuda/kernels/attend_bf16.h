@@ -11,4 +11,7 @@ namespace assay::cuda {
 // heads.
 void attend_bf16(const AttendArgs& args, int most, cudaStream_t stream);
 
+// Its second half: puts the results in `splits` together, for tokens of more than one split.
+void combine_bf16(const AttendArgs& args, int most, cudaStream_t stream);
+
 }  // namespace assay::cuda

@@ -96,6 +96,7 @@ __global__ void __launch_bounds__(kThreads) heads_kernel(const __grid_constant__
   const int64_t index = min(wanted, last);
   const Head head = head_of(a, static_cast<int>(index / heads), static_cast<int>(index % heads));
   const float* source = source_of(a, head);
+  Stored* to = place_of<Stored>(a, head);  // loads that depend on one another: they begin early
   float y[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i) y[i] = source[lane + kLanes * i];
@@ -155,7 +156,6 @@ __global__ void __launch_bounds__(kThreads) heads_kernel(const __grid_constant__
     }
   }
   if (wanted > last) return;
-  Stored* to = place_of<Stored>(a, head);
 #pragma unroll
   for (int i = 0; i < kEach; ++i) store(to + lane + kLanes * i, y[i]);
 }
