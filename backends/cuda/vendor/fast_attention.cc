@@ -77,17 +77,27 @@ bool FastAttention::run(const AttendArgs& args, const RunPlace& run, cudaStream_
   const auto vector = static_cast<uint64_t>(heads_.channels) * sizeof(uint16_t);
   const uint64_t query_bytes = vector * static_cast<uint64_t>(heads_.heads) * static_cast<uint64_t>(queries);
   const uint64_t key_bytes = vector * static_cast<uint64_t>(heads_.groups) * static_cast<uint64_t>(keys);
-  grow(q_, query_bytes, stream);
-  grow(o_, query_bytes, stream);
   grow(k_, key_bytes, stream);
   grow(v_, key_bytes, stream);
   grow(workspace_, plan.workspace, stream);
 
-  gather_heads(args, run, {q_.data(), k_.data(), v_.data(), queries, keys}, stream);
-  const AttentionCall call{q_.data(), k_.data(), v_.data(), o_.data(), args.scale, workspace_.data(), stream};
+  // Without padding, queries are read and results written where they are.
+  const auto width = static_cast<ptrdiff_t>(heads_.heads) * heads_.channels;
+  AttentionCall call{nullptr, k_.data(), v_.data(), nullptr, args.scale, workspace_.data(), stream};
+  const bool in_place = run.count == queries && args.y.stride == width;
+  if (in_place) {
+    call.q = static_cast<const uint16_t*>(args.queries) + run.first * width;
+    call.o = static_cast<uint16_t*>(args.y.data) + run.first * width;
+  } else {
+    grow(q_, query_bytes, stream);
+    grow(o_, query_bytes, stream);
+    call.q = q_.data();
+    call.o = o_.data();
+  }
+  gather_heads(args, run, {in_place ? nullptr : q_.data(), k_.data(), v_.data(), queries, keys}, stream);
   Text why;
   if (table_->run(handle_.get(), plan.plan.get(), &call, &why) != 0) throw CudaError(why.line, cudaErrorUnknown);
-  scatter_rows(args, run, o_.data(), stream);
+  if (!in_place) scatter_rows(args, run, o_.data(), stream);
   return true;
 }
 

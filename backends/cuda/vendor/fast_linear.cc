@@ -165,9 +165,8 @@ void FastLinear::run_call(GemmCall call) const {
 }
 
 bool FastLinear::run(const LinearArgs& args, cudaStream_t stream) const {
-  if (!args.x.bf16 || args.groups != nullptr || args.x_divisor != 1 || args.bias_factor != nullptr || args.onto) {
-    return false;
-  }
+  if (!args.x.bf16 || args.groups != nullptr || args.x_divisor != 1 || args.bias_factor != nullptr) return false;
+  if (args.onto && (args.bias != nullptr || args.rounded)) return false;  // these come before the sum
   const auto found = copy_of_.find(args.weight.data);
   if (found == copy_of_.end() || args.y_stride % 4 != 0) return false;
   const GemmPlan& plan = plans_[found->second.plan];
@@ -177,6 +176,7 @@ bool FastLinear::run(const LinearArgs& args, cudaStream_t stream) const {
             .weight = found->second.data,
             .x = args.x.data,
             .y = args.y,
+            .onto = args.onto ? 1 : 0,
             .stream = stream});
   if (args.bias != nullptr || args.rounded) {
     finish_rows({args.y, args.tokens, plan.rows, args.y_stride, args.bias, args.rounded}, stream);

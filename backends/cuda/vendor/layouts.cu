@@ -97,10 +97,12 @@ void finish_rows(const FinishArgs& args, cudaStream_t stream) {
 void gather_heads(const AttendArgs& args, const RunPlace& run, const DenseHeads& dense, cudaStream_t stream) {
   const int64_t width = int64_t{args.cache.groups} * args.per_group * args.cache.channels;
   const int64_t all = dense.queries * width / 2;
-  gather_queries_kernel<<<blocks_for(all), kThreads, 0, stream>>>(
-      static_cast<const uint32_t*>(args.queries) + run.first * width / 2, run.count * width / 2, all,
-      static_cast<uint32_t*>(dense.q));
-  check_launch("gather_queries");
+  if (dense.q != nullptr) {
+    gather_queries_kernel<<<blocks_for(all), kThreads, 0, stream>>>(
+        static_cast<const uint32_t*>(args.queries) + run.first * width / 2, run.count * width / 2, all,
+        static_cast<uint32_t*>(dense.q));
+    check_launch("gather_queries");
+  }
   const int64_t vectors = int64_t{args.cache.groups} * dense.keys * args.cache.channels / 8;
   gather_cache_kernel<<<dim3(blocks_for(vectors), 2), kThreads, 0, stream>>>(args.cache, args.tokens, args.layer, run,
                                                                              dense);

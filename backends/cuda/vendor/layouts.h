@@ -36,7 +36,7 @@ struct DenseHeads {
   int keys = 0;
 };
 
-// Fills q, k and v from args.queries and the paged cache.
+// Fills q (where there is one), k and v from args.queries and the paged cache.
 void gather_heads(const AttendArgs& args, const RunPlace& run, const DenseHeads& dense, cudaStream_t stream);
 
 // The first run.count rows of `from` (queries, heads, channels) bf16 to the run's rows of args.y.

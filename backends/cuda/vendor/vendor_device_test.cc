@@ -130,6 +130,20 @@ TEST_F(VendorLinear, BiasAndRoundingAreApplied) {
   EXPECT_TRUE(same_bits(seen, wanted));
 }
 
+TEST_F(VendorLinear, TheResidualIsAddedInPlace) {
+  const SomeMatrix weight(64, 128, false, 5);
+  const DeviceBuffer<uint16_t> x = some_bf16(70 * 128, 7);
+  const Result<FastLinear> fast = FastLinear::open(object_folders(), {weight.matrix}, kMostTokens);
+  ASSERT_TRUE(fast.ok()) << fast.status().message();
+  std::vector<float> wanted = results(weight.matrix, x, 0, 70, [&](const LinearArgs& a) { fast->run(a, nullptr); });
+  const auto seen = results(weight.matrix, x, 0, 70, [&](LinearArgs a) {
+    a.onto = true;
+    EXPECT_TRUE(fast->run(a, nullptr));
+  });
+  for (float& y : wanted) y = y + kUntouched;
+  EXPECT_TRUE(same_bits(seen, wanted));
+}
+
 TEST_F(VendorLinear, WhatDoesNotFitIsLeftToTheOwnKernels) {
   const SomeMatrix weight(64, 128, false, 5);
   const SomeMatrix other(64, 128, false, 5);
@@ -152,6 +166,7 @@ TEST_F(VendorLinear, WhatDoesNotFitIsLeftToTheOwnKernels) {
   EXPECT_TRUE(untouched(odd.matrix, [](LinearArgs&) {}));
   EXPECT_TRUE(untouched(weight.matrix, [&](LinearArgs& a) { a.groups = &groups; }));
   EXPECT_TRUE(untouched(weight.matrix, [](LinearArgs& a) { a.x.bf16 = false; }));
+  EXPECT_TRUE(untouched(weight.matrix, [](LinearArgs& a) { a.onto = a.rounded = true; }));
 }
 
 class VendorAttention : public WithObject {
