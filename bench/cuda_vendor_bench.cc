@@ -105,7 +105,7 @@ bool bench_attention(const std::vector<int>& sizes, const Stream& stream) {
   constexpr int kChannels = 128;
   const int most = *std::max_element(sizes.begin(), sizes.end());
   const auto begin = std::chrono::steady_clock::now();
-  auto fast = vendor::FastAttention::open(vendor::object_folders(), {kHeads, kHeads, kChannels}, most);
+  auto fast = vendor::FastAttention::open(vendor::object_folders(), {kHeads, kHeads, kChannels}, {1, most});
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   if (!fast) {
     std::fprintf(stderr, "cuda_vendor_bench: %s\n", fast.status().message().c_str());

@@ -1,5 +1,7 @@
 #include "backends/cuda/vendor/fast_attention.h"
 
+#include <algorithm>
+
 #include "backends/cuda/vendor/vendor_object.h"
 
 namespace assay::cuda::vendor {
@@ -25,7 +27,7 @@ void grow(DeviceBuffer<std::byte>& buffer, uint64_t bytes, cudaStream_t stream) 
 }  // namespace
 
 Result<FastAttention> FastAttention::open(const std::vector<std::filesystem::path>& folders,
-                                          const AttentionShape& heads, int most_tokens) {
+                                          const AttentionShape& heads, const RunTokens& tokens) {
   if (heads.channels != 64 && heads.channels != 128) {
     return unsupported("cuDNN: heads of " + std::to_string(heads.channels) + " channels, expected 64 or 128");
   }
@@ -38,7 +40,8 @@ Result<FastAttention> FastAttention::open(const std::vector<std::filesystem::pat
   Text why;
   if (attention.table_->open(&handle, &why) != 0) return unsupported(std::string("cuDNN: ") + why.line);
   attention.handle_ = {handle, attention.table_->close};
-  for (int queries = kLeastQueries; queries <= padded(most_tokens); queries = padded(queries + 1)) {
+  const int most = padded(std::max(tokens.least, tokens.most));
+  for (int queries = padded(tokens.least); queries <= most; queries = padded(queries + 1)) {
     if (attention.plan_of(queries, queries).plan == nullptr) {
       return unsupported("cuDNN: no plan for " + std::to_string(queries) + " tokens: " + attention.refusal_);
     }

@@ -14,13 +14,19 @@
 
 namespace assay::cuda::vendor {
 
+// Of a run in one pass.
+struct RunTokens {
+  int least = 1;
+  int most = 1;
+};
+
 class FastAttention {
  public:
-  // For heads.heads query heads in heads.groups groups of heads.channels (64 or 128) channels; `most_tokens`: of a run
-  // in one pass. Makes the plans of the runs that begin a sequence. kUnsupported without cuDNN, with other shapes, or
-  // where cuDNN has no plan for them. Throws CudaError.
+  // For heads.heads query heads in heads.groups groups of heads.channels (64 or 128) channels. Makes the plans of the
+  // runs of `tokens` that begin a sequence. kUnsupported without cuDNN, with other shapes, or where cuDNN has no plan for
+  // them. Throws CudaError.
   static Result<FastAttention> open(const std::vector<std::filesystem::path>& folders, const AttentionShape& heads,
-                                    int most_tokens);
+                                    const RunTokens& tokens);
 
   // Writes args.y of the run's tokens; keys and values of all its positions are in the cache. False, and nothing done,
   // where only the own kernels can: an fp32 cache, a run that begins at a position that is no multiple of 1,024, a

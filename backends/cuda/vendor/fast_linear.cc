@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "backends/cuda/vendor/layouts.h"
 #include "backends/cuda/vendor/row_equality.h"
@@ -23,7 +22,9 @@ uint64_t copy_bytes(const Matrix& m) {
 }
 
 // What cuBLASLt's fast kernels ask of alignment.
-bool suits(const Matrix& m) { return m.data != nullptr && m.tiled && m.rows % 4 == 0; }
+bool suits(const Matrix& m) { return m.tiled && m.rows % 4 == 0; }
+
+std::string shape_text(int rows, int cols) { return std::to_string(rows) + " x " + std::to_string(cols); }
 
 GemmShape shape_of(const GemmPlan& plan, int tokens) { return {plan.rows, plan.cols, tokens, plan.cols, plan.rows}; }
 
@@ -39,7 +40,7 @@ const GemmChoice& GemmPlan::choice(int tokens) const {
 }
 
 std::string GemmPlan::text() const {
-  std::string text = std::to_string(rows) + " x " + std::to_string(cols) + ":";
+  std::string text = shape_text(rows, cols) + ":";
   for (const Range& range : ranges) {
     text += std::string(&range == &ranges.front() ? " " : ", ") + range.choice.name;
     if (ranges.size() > 1) text += " to " + std::to_string(range.tokens) + " tokens";
@@ -62,7 +63,11 @@ Result<FastLinear> FastLinear::open(const std::vector<std::filesystem::path>& fo
   std::set<const void*> seen;
   uint64_t bytes = 0;
   for (const Matrix& m : matrices) {
-    if (!suits(m) || !seen.insert(m.data).second) continue;
+    if (m.data == nullptr || !seen.insert(m.data).second) continue;
+    if (!suits(m)) {
+      linear.left_out_.insert(shape_text(m.rows, m.cols));
+      continue;
+    }
     wanted.push_back(m);
     bytes += copy_bytes(m);
   }
@@ -151,7 +156,10 @@ Status FastLinear::add_plan(const Matrix& matrix, const void* copy, int most_tok
   if (!plan.rows_equal) {
     if (Status status = choose_one(plan, copy, tested, most_tokens); !status.ok()) return status;
   }
-  if (plan.ranges.empty()) return {};  // none fits: left to the own kernels
+  if (plan.ranges.empty()) {
+    left_out_.insert(shape_text(matrix.rows, matrix.cols));
+    return {};
+  }
   copy_of_[matrix.data] = {copy, plans_.size()};
   plans_.push_back(std::move(plan));
   return {};

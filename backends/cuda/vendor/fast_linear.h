@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ class FastLinear {
   bool run(const LinearArgs& args, cudaStream_t stream) const;
 
   const std::vector<GemmPlan>& plans() const { return plans_; }
+  // Shapes of matrices that stay with the own kernels: "62 x 128".
+  const std::set<std::string>& left_out() const { return left_out_; }
   uint64_t bytes() const { return copies_.size() + workspace_.size(); }
   std::string version() const;  // "cuBLASLt 13.1.0"
 
@@ -67,6 +70,7 @@ class FastLinear {
   DeviceBuffer<std::byte> copies_;
   DeviceBuffer<std::byte> workspace_;
   std::vector<GemmPlan> plans_;
+  std::set<std::string> left_out_;
   std::map<const void*, Copy> copy_of_;  // by the tiled matrix's data
 };
 

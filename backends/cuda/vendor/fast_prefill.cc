@@ -34,7 +34,7 @@ Result<std::unique_ptr<FastPrefill>> FastPrefill::open(const PrefillModel& model
   Result<FastLinear> linear = FastLinear::open(folders, model.matrices, model.most_tokens);
   if (!linear) return linear.status().with(kRefused);
   fast->linear_ = *std::move(linear);
-  Result<FastAttention> attention = FastAttention::open(folders, model.heads, model.most_tokens);
+  Result<FastAttention> attention = FastAttention::open(folders, model.heads, {kLeastAttention, model.most_tokens});
   const std::string no_attention = attention ? "" : attention.status().message();
   if (attention) fast->attention_ = *std::move(attention);
   fast->describe(no_attention);
@@ -42,27 +42,27 @@ Result<std::unique_ptr<FastPrefill>> FastPrefill::open(const PrefillModel& model
 }
 
 void FastPrefill::describe(const std::string& no_attention) {
-  std::string line = kOption + linear_.version() + " for dense layers of prompts from " + std::to_string(kLeastTokens) +
-                     " tokens on, with " + gigabytes(linear_.bytes()) +
-                     " of copies and workspace; algorithms (id.tile.stages.cluster.custom)";
+  const auto note = [&](const std::string& text) { notes_.push_back(kOption + text); };
+  note(linear_.version() + " for dense layers of prompts from " + std::to_string(kLeastTokens) + " tokens on; " +
+       gigabytes(linear_.bytes()) + " of copies and workspace");
   std::string unequal;
   for (const GemmPlan& plan : linear_.plans()) {
-    line += "; " + plan.text();
+    note("layers of " + plan.text() + " (algorithm.tile.stages.cluster.custom)");
     if (!plan.rows_equal) unequal += (unequal.empty() ? "" : ", ") + shape_text(plan);
   }
+  for (const std::string& shape : linear_.left_out()) note("layers of " + shape + " stay with our kernels");
+  note(attention_ ? attention_->version() + " for attention from " + std::to_string(kLeastAttention) + " tokens on, " +
+                        attention_->engine()
+                  : "our own attention: " + no_attention);
   equal_rows_ = unequal.empty();
-  notes_.push_back(line);
-  notes_.push_back(attention_ ? kOption + attention_->version() + " for their attention: " + attention_->engine()
-                              : kOption + std::string("own attention, ") + no_attention);
-  notes_.push_back(std::string(kOption) +
-                   (equal_rows_ ? "determinism L1 and L2: every product gives a row the same bits among any neighbours"
-                                : "determinism L1 alone: rows differ with their neighbours in " + unequal));
+  note(equal_rows_ ? "determinism L1 and L2: every product gives a row the same bits among any neighbours"
+                   : "determinism L1 alone: rows differ with their neighbours in " + unequal);
 }
 
 bool FastPrefill::linear(const LinearArgs& args, cudaStream_t stream) const { return linear_.run(args, stream); }
 
 bool FastPrefill::attend(const AttendArgs& args, const RunPlace& run, cudaStream_t stream) {
-  return attention_ && attention_->run(args, run, stream);
+  return attention_ && run.count >= kLeastAttention && attention_->run(args, run, stream);
 }
 
 uint64_t FastPrefill::bytes() const { return linear_.bytes() + (attention_ ? attention_->bytes() : 0); }

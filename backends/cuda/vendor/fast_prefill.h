@@ -17,6 +17,8 @@ namespace assay::cuda::vendor {
 // Tokens that a run must have for these versions. Decided by the run alone, never by what else is in the pass: a run
 // with fewer stays with the own kernels even where its pass has many tokens.
 inline constexpr int kLeastTokens = 64;
+// And for attention; below, gathering keys and values costs more than it saves.
+inline constexpr int kLeastAttention = 512;
 
 struct PrefillModel {
   bool bf16 = false;                  // arithmetic

@@ -13,6 +13,7 @@
 namespace assay::cuda::vendor {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kMostTokens = 1024;
@@ -185,7 +186,7 @@ CacheView shape_of(const Heads& h) { return {.groups = h.groups, .channels = h.c
 TEST_F(VendorAttention, IsTheOwnKernelsUpToRounding) {
   for (const Heads& h : {Heads{128, 16, 1}, Heads{128, 2, 4}, Heads{64, 4, 2}}) {
     const AttentionShape heads{h.groups * h.per_group, h.groups, h.channels};
-    Result<FastAttention> fast = FastAttention::open(object_folders(), heads, kMostTokens);
+    Result<FastAttention> fast = FastAttention::open(object_folders(), heads, {1, kMostTokens});
     ASSERT_TRUE(fast.ok()) << fast.status().message();
     for (const auto& [start, length] : {std::pair{0, 64}, {0, 128}, {0, 300}, {0, 1024}, {1024, 1124}, {2048, 3072}}) {
       const SomeSequence sequence(shape_of(h), h.per_group, start, length);
@@ -211,7 +212,7 @@ TEST_F(VendorAttention, IsTheOwnKernelsUpToRounding) {
 
 TEST_F(VendorAttention, RunsThatItCannotDoAreLeftToTheOwnKernels) {
   const Heads h{128, 2, 4};
-  Result<FastAttention> fast = FastAttention::open(object_folders(), {8, 2, 128}, kMostTokens);
+  Result<FastAttention> fast = FastAttention::open(object_folders(), {8, 2, 128}, {1, kMostTokens});
   ASSERT_TRUE(fast.ok()) << fast.status().message();
   const SomeSequence sequence(shape_of(h), h.per_group, 100, 228);
   EXPECT_FALSE(fast->run(sequence.args(), {0, 128, 100}, nullptr));
@@ -222,14 +223,15 @@ TEST_F(VendorAttention, RunsThatItCannotDoAreLeftToTheOwnKernels) {
 
 TEST_F(VendorAttention, WithoutCudnnANoteSaysWhoseAttentionItIs) {
   const SomeMatrix weight(64, 128, false, 5);
-  const auto fast =
-      FastPrefill::open({.bf16 = true, .matrices = {weight.matrix}, .heads = {8, 2, 96}, .most_tokens = 64});
+  const SomeMatrix odd(62, 128, false, 5);
+  const auto fast = FastPrefill::open(
+      {.bf16 = true, .matrices = {weight.matrix, odd.matrix}, .heads = {8, 2, 96}, .most_tokens = 64});
   ASSERT_TRUE(fast.ok()) << fast.status().message();
-  ASSERT_EQ((*fast)->notes().size(), 3u);
-  EXPECT_THAT((*fast)->notes()[0], HasSubstr("prefill=fast: cuBLASLt "));
-  EXPECT_THAT((*fast)->notes()[0], HasSubstr("; 64 x 128: "));
-  EXPECT_THAT((*fast)->notes()[1], HasSubstr("prefill=fast: own attention, cuDNN: heads of 96 channels"));
-  EXPECT_THAT((*fast)->notes()[2], HasSubstr("prefill=fast: determinism L1"));
+  EXPECT_THAT((*fast)->notes(),
+              ElementsAre(HasSubstr("prefill=fast: cuBLASLt "), HasSubstr("prefill=fast: layers of 64 x 128: "),
+                          HasSubstr("prefill=fast: layers of 62 x 128 stay with our kernels"),
+                          HasSubstr("prefill=fast: our own attention: cuDNN: heads of 96 channels"),
+                          HasSubstr("prefill=fast: determinism L1")));
   EXPECT_FALSE((*fast)->attend({}, {}, nullptr));
 }
 

@@ -109,11 +109,13 @@ TEST(FastPrefill, LeavesFp32ModelsToTheOwnKernels) {
 
 TEST(FastAttention, RefusesShapesAndLibrariesBeforeItTouchesADevice) {
   AttentionShape heads{.heads = 16, .groups = 16, .channels = 96};
-  EXPECT_THAT(FastAttention::open({kFakes}, heads, 1024).status().message(),
+  EXPECT_THAT(FastAttention::open({kFakes}, heads, {1, 1024}).status().message(),
               HasSubstr("cuDNN: heads of 96 channels, expected 64 or 128"));
   heads.channels = 128;
-  EXPECT_THAT(FastAttention::open({kFakes}, heads, 1024).status().message(), HasSubstr("9.14.0 or later is needed"));
-  EXPECT_THAT(FastAttention::open({"/nowhere"}, heads, 1024).status().message(), HasSubstr("no file assay_cudnn.so"));
+  EXPECT_THAT(FastAttention::open({kFakes}, heads, {1, 1024}).status().message(),
+              HasSubstr("9.14.0 or later is needed"));
+  EXPECT_THAT(FastAttention::open({"/nowhere"}, heads, {1, 1024}).status().message(),
+              HasSubstr("no file assay_cudnn.so"));
 }
 
 }  // namespace
