@@ -115,28 +115,38 @@ __device__ inline void Step<kColumns>::score(const Task& t) {
     query[i] =
         g < a_.heads_per_group ? *reinterpret_cast<const uint4*>(&s.query[g][32 * i + 8 * c]) : make_uint4(0, 0, 0, 0);
   }
+  constexpr int kTiles = 2;  // side by side
+#pragma unroll 1
+  for (int begin = 8 * warp_; begin < t.count; begin += kTiles * 8 * kWarps) {
+    uint32_t from[kTiles];
 #pragma unroll
-  for (int j = 0; j < kSplit / 8 / kWarps; ++j) {
-    const int first = 8 * (warp_ + kWarps * j);
-    if (first < t.count) {
+    for (int j = 0; j < kTiles; ++j) {
+      const int first = begin + 8 * kWarps * j;
       const int unit = sequence_ + first / kUnitPositions;
-      wait_for_unit(s_.ring, unit);
-      const uint32_t from = ring_unit(s_.ring, unit) + (first % kUnitPositions + g) * kKeyBytes + c * 16;
-      float score[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      if (first < t.count) wait_for_unit(s_.ring, unit);
+      from[j] = ring_unit(s_.ring, unit) + (first % kUnitPositions + g) * kKeyBytes + c * 16;
+    }
+    float score[kTiles][4] = {};  // of places behind the last position, too: they are not looked at
 #pragma unroll
-      for (int i = 0; i < 4; i += 2) {
+    for (int i = 0; i < 4; i += 2) {
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j) {
         // Neighbouring positions lie in the same banks: every other one takes its pair of channels in turn.
-        const uint4 early = load_shared(from + (odd ? i + 1 : i) * 64);
-        const uint4 late = load_shared(from + (odd ? i : i + 1) * 64);
+        const uint4 early = load_shared(from[j] + (odd ? i + 1 : i) * 64);
+        const uint4 late = load_shared(from[j] + (odd ? i : i + 1) * 64);
         const uint4 k[2] = {odd ? late : early, odd ? early : late};
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
-          mma(score, make_uint4(query[i + n].x, 0, query[i + n].y, 0), k[n].x, k[n].y);
-          mma(score, make_uint4(query[i + n].z, 0, query[i + n].w, 0), k[n].z, k[n].w);
+          mma(score[j], make_uint4(query[i + n].x, 0, query[i + n].y, 0), k[n].x, k[n].y);
+          mma(score[j], make_uint4(query[i + n].z, 0, query[i + n].w, 0), k[n].z, k[n].w);
         }
       }
+    }
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) {
       if (g < a_.heads_per_group) {
-        *reinterpret_cast<float2*>(&s.scores[g][first + 2 * c]) = make_float2(score[0], score[1]);
+        *reinterpret_cast<float2*>(&s.scores[g][begin + 8 * kWarps * j + 2 * c]) =
+            make_float2(score[j][0], score[j][1]);
       }
     }
   }
@@ -171,6 +181,51 @@ __device__ inline void Step<kColumns>::weigh(const Task& t) {
   block_sync();
 }
 
+// The sums of 16 positions more. Warps 0 .. 3 have 32 channels each, 32 w + 16 q + 2 g (sums[2 q]) and + 1 (sums[2 q +
+// 1]); warp 4 has the sum of the probabilities (sums[0]).
+template <int kColumns>
+__device__ inline void Step<kColumns>::add_values(int step, float (&sums)[4][4]) {
+  AttentionShared& s = s_.attention;
+  const int g = threadIdx.x % 32 / 4;
+  const int c = threadIdx.x % 4;
+  uint4 high = make_uint4(0, 0, 0, 0);
+  uint4 low = make_uint4(0, 0, 0, 0);
+  if (g < a_.heads_per_group) {
+    high.x = *reinterpret_cast<const uint32_t*>(&s.high[g][16 * step + 2 * c]);
+    high.z = *reinterpret_cast<const uint32_t*>(&s.high[g][16 * step + 8 + 2 * c]);
+    low.x = *reinterpret_cast<const uint32_t*>(&s.low[g][16 * step + 2 * c]);
+    low.z = *reinterpret_cast<const uint32_t*>(&s.low[g][16 * step + 8 + 2 * c]);
+  }
+  if (warp_ == kValueWarps) {
+    mma(sums[0], high, kOnes, kOnes);
+    mma(sums[0], low, kOnes, kOnes);
+    return;
+  }
+  constexpr int kSteps = kUnitPositions / 16;
+  const uint32_t from =
+      ring_unit(s_.ring, sequence_ + step / kSteps) + (step % kSteps * 16 + 2 * c) * kKeyBytes + (16 * warp_ + g) * 4;
+  const uint32_t mine = c % 2 * 32;  // lanes of neighbouring positions start with different banks
+  uint32_t word[2][4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t at = from + (i / 2 * 8 + i % 2) * kKeyBytes;
+    const uint32_t early = load_shared_word(at + mine);
+    const uint32_t late = load_shared_word(at + (mine ^ 32));
+    word[0][i] = mine == 0 ? early : late;
+    word[1][i] = mine == 0 ? late : early;
+  }
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    const uint32_t(&w)[4] = word[q];
+    const uint32_t even[2] = {__byte_perm(w[0], w[1], 0x5410), __byte_perm(w[2], w[3], 0x5410)};
+    const uint32_t odd[2] = {__byte_perm(w[0], w[1], 0x7632), __byte_perm(w[2], w[3], 0x7632)};
+    mma(sums[2 * q], high, even[0], even[1]);
+    mma(sums[2 * q + 1], high, odd[0], odd[1]);
+    mma(sums[2 * q], low, even[0], even[1]);
+    mma(sums[2 * q + 1], low, odd[0], odd[1]);
+  }
+}
+
 template <int kColumns>
 __device__ inline void Step<kColumns>::attend(int layer, const Task& t) {
   AttentionShared& s = s_.attention;
@@ -181,61 +236,32 @@ __device__ inline void Step<kColumns>::attend(int layer, const Task& t) {
   sequence_ += units;
   weigh(t);
   const int g = threadIdx.x % 32 / 4;
-  const int c = threadIdx.x % 4;
   const bool head = g < a_.heads_per_group;
-  // Warps 0 .. 3 have 32 channels each, 32 w + 16 q + 2 g (sums[2 q]) and + 1 (sums[2 q + 1]); warp 4 has the sum of
-  // the probabilities.
   float sums[4][4] = {};
-  const int steps = warp_ <= kValueWarps ? (t.count + 15) / 16 : 0;
+  if (warp_ <= kValueWarps) {
+    for (int i = 0; i < units; ++i) wait_for_unit(s_.ring, sequence_ + i);
+    const int steps = (t.count + 15) / 16;
+    constexpr int kSteps = kSubsplit / 16;
 #pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    if (step % 4 == 0 && step > 0 && head) {
-      const float by = rescale(s.top[g][step / 4 - 1], s.top[g][step / 4]);
+    for (int step = 0; step < steps; step += kSteps) {
+      if (step > 0 && head) {
+        const float by = rescale(s.top[g][step / kSteps - 1], s.top[g][step / kSteps]);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        sums[i][0] = __fmul_rn(sums[i][0], by);
-        sums[i][1] = __fmul_rn(sums[i][1], by);
+        for (int i = 0; i < 4; ++i) {
+          sums[i][0] = __fmul_rn(sums[i][0], by);
+          sums[i][1] = __fmul_rn(sums[i][1], by);
+        }
+      }
+      if (step + kSteps <= steps) {
+#pragma unroll
+        for (int i = 0; i < kSteps; ++i) add_values(step + i, sums);
+      } else {
+#pragma unroll 1
+        for (int i = step; i < steps; ++i) add_values(i, sums);
       }
     }
-    uint4 high = make_uint4(0, 0, 0, 0);
-    uint4 low = make_uint4(0, 0, 0, 0);
-    if (head) {
-      high.x = *reinterpret_cast<const uint32_t*>(&s.high[g][16 * step + 2 * c]);
-      high.z = *reinterpret_cast<const uint32_t*>(&s.high[g][16 * step + 8 + 2 * c]);
-      low.x = *reinterpret_cast<const uint32_t*>(&s.low[g][16 * step + 2 * c]);
-      low.z = *reinterpret_cast<const uint32_t*>(&s.low[g][16 * step + 8 + 2 * c]);
-    }
-    if (warp_ == kValueWarps) {
-      mma(sums[0], high, kOnes, kOnes);
-      mma(sums[0], low, kOnes, kOnes);
-      continue;
-    }
-    const int unit = sequence_ + step / (kUnitPositions / 16);
-    wait_for_unit(s_.ring, unit);
-    const uint32_t from =
-        ring_unit(s_.ring, unit) + (step % (kUnitPositions / 16) * 16 + 2 * c) * kKeyBytes + (16 * warp_ + g) * 4;
-    const uint32_t mine = c % 2 * 32;  // lanes of neighbouring positions start with different banks
-    uint32_t word[2][4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t at = from + (i / 2 * 8 + i % 2) * kKeyBytes;
-      const uint32_t early = load_shared_word(at + mine);
-      const uint32_t late = load_shared_word(at + (mine ^ 32));
-      word[0][i] = mine == 0 ? early : late;
-      word[1][i] = mine == 0 ? late : early;
-    }
-#pragma unroll
-    for (int q = 0; q < 2; ++q) {
-      const uint32_t(&w)[4] = word[q];
-      const uint32_t even[2] = {__byte_perm(w[0], w[1], 0x5410), __byte_perm(w[2], w[3], 0x5410)};
-      const uint32_t odd[2] = {__byte_perm(w[0], w[1], 0x7632), __byte_perm(w[2], w[3], 0x7632)};
-      mma(sums[2 * q], high, even[0], even[1]);
-      mma(sums[2 * q + 1], high, odd[0], odd[1]);
-      mma(sums[2 * q], low, even[0], even[1]);
-      mma(sums[2 * q + 1], low, odd[0], odd[1]);
-    }
+    if (warp_ == kValueWarps && threadIdx.x % 4 == 0 && head) s.ones[g] = sums[0][0];
   }
-  if (warp_ == kValueWarps && c == 0 && head) s.ones[g] = sums[0][0];
   block_sync();
   if (static_cast<int>(threadIdx.x) < units) release_unit(s_.ring, sequence_ + threadIdx.x);
   sequence_ += units;

@@ -95,6 +95,7 @@ class Step {
   __device__ void take_heads(int layer, const Task& t);
   __device__ void score(const Task& t);
   __device__ void weigh(const Task& t);
+  __device__ void add_values(int step, float (&sums)[4][4]);
   // Lane (head g, c) has channels 32 warp + 16 q + 4 c + i in sums[2 q + i % 2][i / 2].
   __device__ void leave(int layer, const Task& t, const float (&sums)[4][4]);
   __device__ void combine(int layer, int token, int head, int channel);
