@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "backends/cuda/fast/kernel_info.h"
 #include "backends/cuda/fast/testing/random_model.h"
 
 namespace {
@@ -99,10 +100,13 @@ void kernels(RandomModel& bench, double gbs) {
   const int layers = static_cast<int>(m.layers.size());
   bench.start(1, 128);
   bench.step_kernels(false);  // leaves sensible buffers behind
-  std::printf("%-14s %9s %9s | us and GB/s (%% of %.0f): apart | overlapped\n", "kernel", "MB", "floor us", gbs);
+  std::printf("%-15s %4s %9s %9s | us and GB/s (%% of %.0f): apart | overlapped\n", "kernel", "at", "MB", "floor us",
+              gbs);
   using Run = std::function<cudaError_t(int, const Launch&)>;
-  const auto row = [&](const char* what, size_t bytes, int count, const Run& run) {
-    std::printf("%-14s %9.2f %9.2f", what, bytes / 1e6, bytes / gbs / 1e3);
+  const auto row = [&](const char* kernel, int position, int count, const Run& run) {
+    const StepPoint point = {.position = position, .active = bench.shape().topk};
+    const size_t bytes = find_kernel(kernel).bytes(m, m.layers.back(), point);
+    std::printf("%-15s %4d %9.2f %9.2f", kernel, position, bytes / 1e6, bytes / gbs / 1e3);
     for (const bool overlapped : {false, true}) {
       const auto all = [&] {
         for (int i = 0; i < count; ++i) CHECK(run(i, {bench.stream(), overlapped}));
@@ -112,7 +116,7 @@ void kernels(RandomModel& bench, double gbs) {
     }
     std::printf("\n");
   };
-  row("norm_linear", size_t{2} * 3 * kHidden * kHidden, layers, [&](int i, const Launch& how) {
+  row("norm_linear", 128, layers, [&](int i, const Launch& how) {
     return norm_linear({.x = b.x,
                         .gamma = m.layers[i].attention_gamma,
                         .eps = m.eps,
@@ -124,26 +128,25 @@ void kernels(RandomModel& bench, double gbs) {
   });
   for (const int position : {128, 4095}) {
     bench.start(1, position);
-    row(position == 128 ? "attention 128" : "attention 4k", attention_bytes(m.groups, position), layers,
-        [&](int i, const Launch& how) {
-          CacheView cache = args.cache;
-          cache.keys = static_cast<char*>(cache.keys) + i * args.layer_bytes;
-          cache.values = static_cast<char*>(cache.values) + i * args.layer_bytes;
-          return attention({.qkv = b.qkv,
-                            .rotary = m.rotary,
-                            .positions = args.positions,
-                            .cache = cache,
-                            .groups = m.groups,
-                            .heads_per_group = 1,
-                            .tokens = 1,
-                            .splits = args.splits,
-                            .results = b.splits,
-                            .tickets = b.counters + 2,
-                            .y = b.attended},
-                           how);
-        });
+    row("attention", position, layers, [&](int i, const Launch& how) {
+      CacheView cache = args.cache;
+      cache.keys = static_cast<char*>(cache.keys) + i * args.layer_bytes;
+      cache.values = static_cast<char*>(cache.values) + i * args.layer_bytes;
+      return attention({.qkv = b.qkv,
+                        .rotary = m.rotary,
+                        .positions = args.positions,
+                        .cache = cache,
+                        .groups = m.groups,
+                        .heads_per_group = 1,
+                        .tokens = 1,
+                        .splits = args.splits,
+                        .results = b.splits,
+                        .tickets = b.counters + 2,
+                        .y = b.attended},
+                       how);
+    });
   }
-  row("projection", size_t{2} * kHidden * kHidden, layers, [&](int i, const Launch& how) {
+  row("linear_residual", 128, layers, [&](int i, const Launch& how) {
     return linear_residual(
         {.a = b.attended, .weight = m.layers[i].projection, .rows = kHidden, .tokens = 1, .x = bench.scratch()}, how);
   });
@@ -160,12 +163,11 @@ void kernels(RandomModel& bench, double gbs) {
                        .shared_inner = b.shared_inner};
   };
   const int dense = bench.shape().dense_layers;
-  const ExpertWeights& first = m.layers[dense].experts;
-  row("experts_up", up_bytes(first, first.topk), layers - dense,
+  row("experts_up", 128, layers - dense,
       [&](int i, const Launch& how) { return experts_up(experts(i + dense, b.x), how); });
-  row("experts_down", down_bytes(first, first.topk), layers - dense,
+  row("experts_down", 128, layers - dense,
       [&](int i, const Launch& how) { return experts_down(experts(i + dense, bench.scratch()), how); });
-  row("head", size_t{2} * m.vocabulary * kHidden, 8, [&](int, const Launch& how) {
+  row("head", 128, 8, [&](int, const Launch& how) {
     return head({.x = b.x,
                  .gamma = m.final_gamma,
                  .eps = m.eps,
@@ -191,7 +193,8 @@ void sweep(RandomModel& bench, double gbs) {
       const PersistentArgs own = {.in_flight = in_flight};
       const double ms = time_graph(
           bench, [&] { bench.step_persistent(own); }, kReplays, start);
-      const size_t bytes = bench.step_bytes(position + kReplays / 2, bench.shape().topk);
+      const size_t bytes =
+          step_bytes(bench.model(), {.position = position + kReplays / 2, .active = bench.shape().topk});
       std::printf("persistent at %4d, %d in flight: %.3f ms (%.1f%%)\n", position, own.in_flight, ms,
                   bytes / ms / 1e4 / gbs);
     }
@@ -215,7 +218,7 @@ void step(RandomModel& bench, double gbs, int tokens, int position, int way) {
   const char* names[] = {"kernels apart", "kernels overlapped", "persistent"};
   std::printf("step of %d at %4d, %-18s: %.3f ms", tokens, position, names[way], ms);
   if (tokens == 1) {
-    const size_t bytes = bench.step_bytes(position + kReplays / 2, bench.shape().topk);
+    const size_t bytes = step_bytes(bench.model(), {.position = position + kReplays / 2, .active = bench.shape().topk});
     std::printf(", %.0f GB/s (%.1f%%)", bytes / ms / 1e6, bytes / ms / 1e4 / gbs);
   }
   std::printf("\n");

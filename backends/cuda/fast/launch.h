@@ -7,11 +7,20 @@
 
 namespace assay::cuda::fast {
 
+// What decode_step calls before each of its launches, for clocks: the kernel's name and its bytes (kernel_info.h; as if
+// no two tokens shared an expert).
+struct StepMark {
+  void (*call)(void* context, const char* kernel, double bytes) = nullptr;
+  void* context = nullptr;
+  int position = 0;  // of the tokens
+};
+
 // `overlapped`: programmatic dependent launch. The kernel may then start before the one before it has ended: it asks
 // for its first weights, waits, and lets the kernel after it start in turn.
 struct Launch {
   cudaStream_t stream = nullptr;
   bool overlapped = false;
+  const StepMark* mark = nullptr;
 };
 
 template <class... Parameters, class... Arguments>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/fast/kernel_info.h"
 #include "backends/cuda/fast/persistent.h"
 
 namespace assay::cuda::fast {
@@ -85,11 +86,19 @@ cudaError_t decode_step(const StepArgs& args, const Launch& how) {
   uint32_t* attention_tickets = pick_tickets + args.tokens;
   cudaError_t error = cudaSuccess;
   const auto then = [&](cudaError_t next) { error = error == cudaSuccess ? next : error; };
+  const auto mark = [&](const char* kernel, const LayerWeights& layer) {
+    if (how.mark == nullptr) return;
+    const int active = std::min(layer.experts.experts, args.tokens * layer.experts.topk);
+    const StepPoint point = {.tokens = args.tokens, .position = how.mark->position, .active = active};
+    how.mark->call(how.mark->context, kernel, static_cast<double>(find_kernel(kernel).bytes(model, layer, point)));
+  };
+  mark("embed_rows", {});
   then(embed_rows({.embeddings = model.embeddings, .ids = args.ids, .tokens = args.tokens, .x = b.x}, how));
   uint16_t* chosen = args.chosen;
   float* margins = args.margins;
   CacheView cache = args.cache;
   for (const LayerWeights& layer : model.layers) {
+    mark("norm_linear", layer);
     then(norm_linear({.x = b.x,
                       .gamma = layer.attention_gamma,
                       .eps = model.eps,
@@ -99,6 +108,7 @@ cudaError_t decode_step(const StepArgs& args, const Launch& how) {
                       .y = b.qkv,
                       .cleared = done},
                      how));
+    mark("attention", layer);
     then(attention({.qkv = b.qkv,
                     .rotary = model.rotary,
                     .positions = args.positions,
@@ -111,6 +121,7 @@ cudaError_t decode_step(const StepArgs& args, const Launch& how) {
                     .tickets = attention_tickets,
                     .y = b.attended},
                    how));
+    mark("linear_residual", layer);
     then(linear_residual(
         {.a = b.attended, .weight = layer.projection, .rows = kHidden, .tokens = args.tokens, .x = b.x}, how));
     const bool routed = layer.experts.experts > 0;
@@ -126,13 +137,16 @@ cudaError_t decode_step(const StepArgs& args, const Launch& how) {
                                  .done = done,
                                  .inner = b.inner,
                                  .shared_inner = b.shared_inner};
+    mark("experts_up", layer);
     then(experts_up(experts, how));
+    mark("experts_down", layer);
     then(experts_down(experts, how));
     if (routed && chosen != nullptr) chosen += static_cast<size_t>(args.routing_stride) * layer.experts.topk;
     if (routed && margins != nullptr) margins += args.routing_stride;
     cache.keys = static_cast<char*>(cache.keys) + args.layer_bytes;
     cache.values = static_cast<char*>(cache.values) + args.layer_bytes;
   }
+  mark("head", {});
   then(head({.x = b.x,
              .gamma = model.final_gamma,
              .eps = model.eps,
@@ -141,6 +155,7 @@ cudaError_t decode_step(const StepArgs& args, const Launch& how) {
              .tokens = args.tokens,
              .logits = args.logits},
             how));
+  mark("pick", {});
   then(pick(pick_args(args), how));
   return error;
 }

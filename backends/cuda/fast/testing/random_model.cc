@@ -210,14 +210,4 @@ StepResult RandomModel::result() const {
   return result;
 }
 
-size_t RandomModel::step_bytes(int position, int active) const {
-  size_t bytes = static_cast<size_t>(shape_.vocabulary) * kHidden * 2;
-  const size_t qkv_rows = static_cast<size_t>(kHidden + 2 * shape_.groups * kHeadSize);
-  for (const LayerWeights& layer : model_.layers) {
-    bytes += (qkv_rows + kHidden) * kHidden * 2 + up_bytes(layer.experts, active) + down_bytes(layer.experts, active) +
-             attention_bytes(shape_.groups, position);
-  }
-  return bytes;
-}
-
 }  // namespace assay::cuda::fast

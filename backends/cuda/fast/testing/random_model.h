@@ -52,8 +52,7 @@ class RandomModel {
   void step_kernels(bool overlapped);
   void step_persistent(const PersistentArgs& own = {});
 
-  StepResult result() const;                          // after all work
-  size_t step_bytes(int position, int active) const;  // declared bytes of a step of one token
+  StepResult result() const;  // after all work
 
   const RandomShape& shape() const { return shape_; }
   const ModelWeights& model() const { return model_; }
