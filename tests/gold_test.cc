@@ -14,8 +14,9 @@ using testing::HasSubstr;
 
 TEST(GoldCases, EveryCaseOfTheTreeIsIdenticalToTheLicenceText) {
   const TemporaryFolder folder;
-  const Output run = run_program("assay", {"run", "testcases", "--filter", "not *self_test* and not *@*", "--json",
-                                           "--output", folder / "out"});  // which ask more than the licence texts
+  const std::string filter = "not *self_test* and not *@* and not tag:weights_16b";  // those ask more, or other weights
+  const Output run =
+      run_program("assay", {"run", "testcases", "--filter", filter, "--json", "--output", folder / "out"});
   ASSERT_EQ(run.code, 0) << run.out << run.err;
   const json cases = json::parse(run.out);
   EXPECT_GE(cases.size(), 5U);
