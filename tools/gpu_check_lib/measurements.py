@@ -19,7 +19,7 @@ TWIN = "testcases/gpt/gpt_static_inference_tp1_pp1_16b_random_weights"
 CHECKPOINT = (  # of that case, see its README
     "--layers 27 --hidden 2048 --heads 16 --kv-channels 128 --ffn 10944 --vocab 131072 --max-positions 4096"
     " --rotary-base 1000000 --experts 64 --topk 6 --moe-ffn 1408 --shared 2816 --router sigmoid --dtype bf16"
-    " --seed 16 --std 0.03 --files 16"
+    " --seed 16 --std 0.03 --residual-std 0.00002 --files 16"
 )
 
 

@@ -30,7 +30,7 @@ po::options_description describe() {
   add("router-groups", number(0), "")("router-group-topk", number(0), "")("router-scale", real(1), "");
   add("moe-layer-freq", text("1"), "");
   add("dtype", text("bf16"), "")("bf16-args", "")("seed", po::value<uint64_t>()->default_value(1), "");
-  add("std", real(0.02), "")("te-names", "")("per-layer", "");
+  add("std", real(0.02), "")("residual-std", po::value<double>(), "")("te-names", "")("per-layer", "");
   add("files", number(1), "")("chunks", po::value<std::vector<std::string>>()->composing(), "");
   add("no-default-chunks", "")("common-pt", "")("align", "")("misalign", number(-1), "")("reversed-strides", "");
   add("iteration", number(1), "")("release", "");
@@ -52,6 +52,7 @@ experts    --experts 0 (dense) --topk 2 --moe-ffn (ffn) --shared 0 (width) --sha
 router     --router softmax|sigmoid --pre-softmax --expert-bias --router-bias --router-groups 0
            --router-group-topk 0 --router-scale 1
 weights    --dtype bf16|fp16|fp32 --bf16-args (argument bf16 is True whatever the dtype) --seed 1 --std 0.02
+           --residual-std (std; of attention's projection and of second MLP layers)
 keys       --te-names (pre_mlp_layernorm before experts) --per-layer (decoder.layers.<i>., no layer axis)
 storage    --files 1 --chunks GLOB:AXIS:COUNT (repeatable, later ones win; axis -1: the last)
            --no-default-chunks (else: one a layer, an expert, the gate rows, the up rows)
@@ -216,6 +217,7 @@ Result<Invocation> parse_command_line(int argc, const char* const* argv) {
   CheckpointSpec& spec = out.spec;
   spec.seed = map["seed"].as<uint64_t>();
   spec.std = map["std"].as<double>();
+  if (map.count("residual-std") > 0) spec.residual_std = map["residual-std"].as<double>();
   spec.te_names = map.count("te-names") > 0;
   spec.per_layer_keys = map.count("per-layer") > 0;
   spec.default_chunks = map.count("no-default-chunks") == 0;

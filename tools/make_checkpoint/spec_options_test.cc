@@ -21,11 +21,35 @@ TEST(SpecOptions, HelpNamesEveryOptionOnOneScreen) {
 }
 
 TEST(SpecOptions, BuildsTheModelAndItsStorage) {
-  const Result<Invocation> parsed =
-      parse({"-o",       "d",    "--layers",   "3",          "--heads",          "8",     "--groups",     "2",
-             "--hidden", "128",  "--experts",  "4",          "--moe-layer-freq", "0,1,1", "--router",     "sigmoid",
-             "--dtype",  "fp16", "--chunks",   "*fc1*:-1:3", "--misalign",       "7",     "--activation", "gelu",
-             "--files",  "5",    "--common-pt"});
+  const Result<Invocation> parsed = parse({"-o",
+                                           "d",
+                                           "--layers",
+                                           "3",
+                                           "--heads",
+                                           "8",
+                                           "--groups",
+                                           "2",
+                                           "--hidden",
+                                           "128",
+                                           "--experts",
+                                           "4",
+                                           "--moe-layer-freq",
+                                           "0,1,1",
+                                           "--router",
+                                           "sigmoid",
+                                           "--dtype",
+                                           "fp16",
+                                           "--chunks",
+                                           "*fc1*:-1:3",
+                                           "--misalign",
+                                           "7",
+                                           "--activation",
+                                           "gelu",
+                                           "--residual-std",
+                                           "0.5",
+                                           "--files",
+                                           "5",
+                                           "--common-pt"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const model::CheckpointSpec& spec = parsed->spec;
   EXPECT_EQ(spec.model.kv_channels, 16);
@@ -40,6 +64,7 @@ TEST(SpecOptions, BuildsTheModelAndItsStorage) {
   EXPECT_EQ(spec.chunks[0].count, 3);
   EXPECT_EQ(spec.write.residue, 7);
   EXPECT_EQ(spec.write.files, 5);
+  EXPECT_EQ(spec.residual_std, 0.5);
   EXPECT_TRUE(spec.write.common_pt);
 }
 

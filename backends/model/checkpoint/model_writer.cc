@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "backends/model/checkpoint/weight_stream.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-enum class Role { kWeight, kBias, kGamma, kExpertBias };
+enum class Role { kWeight, kResidual, kBias, kGamma, kExpertBias };
 
 bool gated(const ModelConfig& model) { return model.activation == Activation::kSwiglu; }
 
@@ -45,7 +46,7 @@ class Planner {
   const CheckpointSpec& spec_;
   const ModelConfig& model_;
   std::vector<TensorToWrite> out_;
-  std::map<std::pair<double, Dtype>, WeightTable> tables_;  // by mean
+  std::map<std::tuple<double, double, Dtype>, WeightTable> tables_;  // by mean and standard deviation
 };
 
 Status Planner::check() const {
@@ -95,8 +96,9 @@ void Planner::add(const std::string& key, Shape shape, Role role, Shape counts) 
       key, std::move(shape), role == Role::kExpertBias ? Dtype::kFloat32 : spec_.dtype, std::move(counts), {}};
   apply_rules(tensor);
   const double mean = role == Role::kGamma && !model_.norm_gamma_plus_one ? 1.0 : 0.0;
-  WeightTable& table = tables_[{mean, tensor.dtype}];
-  if (table == nullptr) table = make_weight_table(mean, spec_.std, tensor.dtype);
+  const double std = role == Role::kResidual ? spec_.residual_std.value_or(spec_.std) : spec_.std;
+  WeightTable& table = tables_[{mean, std, tensor.dtype}];
+  if (table == nullptr) table = make_weight_table(mean, std, tensor.dtype);
   const auto stream = std::make_shared<const WeightStream>(spec_.seed, key, table, tensor.dtype);
   tensor.fill = [stream](int64_t first, int64_t count, void* out) { stream->fill(first, count, out); };
   out_.push_back(std::move(tensor));
@@ -121,7 +123,7 @@ void Planner::attention(const Layers& layers) {
   const int64_t query = int64_t{model_.num_attention_heads} * model_.kv_channels;
   const int64_t rows = query + int64_t{2} * model_.num_query_groups * model_.kv_channels;
   norm(layers, "self_attention.linear_qkv.layer_norm_", hidden);
-  add_layer(layers, "self_attention.linear_proj.weight", {hidden, query}, Role::kWeight);
+  add_layer(layers, "self_attention.linear_proj.weight", {hidden, query}, Role::kResidual);
   if (model_.linear_bias) add_layer(layers, "self_attention.linear_proj.bias", {hidden}, Role::kBias);
   add_layer(layers, "self_attention.linear_qkv.weight", {rows, hidden}, Role::kWeight);
   if (model_.has_qkv_bias()) add_layer(layers, "self_attention.linear_qkv.bias", {rows}, Role::kBias);
@@ -135,7 +137,7 @@ void Planner::mlp(const Layers& layers, const std::string& name, int64_t width, 
   const int64_t parts = gated(model_) ? 2 : 1;
   add_layer(layers, name + "linear_fc1.weight", {parts * width, model_.hidden_size}, Role::kWeight, {parts});
   if (biases) add_layer(layers, name + "linear_fc1.bias", {parts * width}, Role::kBias, {parts});
-  add_layer(layers, name + "linear_fc2.weight", {model_.hidden_size, width}, Role::kWeight);
+  add_layer(layers, name + "linear_fc2.weight", {model_.hidden_size, width}, Role::kResidual);
   if (biases) add_layer(layers, name + "linear_fc2.bias", {model_.hidden_size}, Role::kBias);
 }
 
@@ -154,7 +156,7 @@ void Planner::mixture(const Layers& layers) {
   if (model_.linear_bias) {
     add_layer(layers, prefix + "linear_fc1.bias", {experts, parts * width}, Role::kBias, {experts, parts});
   }
-  add_layer(layers, prefix + "linear_fc2.weight", {experts, hidden, width}, Role::kWeight, {experts});
+  add_layer(layers, prefix + "linear_fc2.weight", {experts, hidden, width}, Role::kResidual, {experts});
   if (model_.linear_bias) add_layer(layers, prefix + "linear_fc2.bias", {experts, hidden}, Role::kBias, {experts});
   if (moe.shared_ffn_hidden_size > 0) {
     mlp(layers, "mlp.shared_experts.", moe.shared_ffn_hidden_size, false);

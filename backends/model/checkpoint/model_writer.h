@@ -1,6 +1,7 @@
 // Writes a torch_dist checkpoint of a whole model with seeded weights, keys and arguments as Megatron-LM has them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct CheckpointSpec {
   int64_t seq_length = 0;  // argument; 0: max_position_embeddings
   Dtype dtype = Dtype::kBfloat16;
   uint64_t seed = 1;
-  double std = 0.02;              // of weights and biases; gammas are 1 (or 0 with norm_gamma_plus_one) + std * z
+  double std = 0.02;  // of weights and biases; gammas are 1 (or 0 with norm_gamma_plus_one) + std * z
+  std::optional<double> residual_std = {};  // of weights whose products are added to the residual; absent: std
   bool te_names = false;          // norm before a mixture of experts: pre_mlp_layernorm, not mlp.linear_fc1.layer_norm
   bool per_layer_keys = false;    // decoder.layers.<i>. without layer axis; always so for mixed dense and MoE layers
   bool default_chunks = true;     // as one rank saves: a chunk per layer, per expert, for gate and for up rows

@@ -169,6 +169,26 @@ TEST_F(RoundTrip, WeightsAreNormalAndGammasLieAroundOne) {
   EXPECT_NEAR(gammas / 96, 1.0, 0.25);
 }
 
+TEST_F(RoundTrip, WhatIsAddedToTheResidualMayHaveAStandardDeviationOfItsOwn) {
+  CheckpointSpec spec = moe_spec();
+  spec.std = 0.5;
+  spec.residual_std = 0.125;
+  ASSERT_TRUE(write_checkpoint(spec, folder_.string()).ok());
+  const auto checkpoint = open();
+  const auto deviation = [&](const std::string& key) {
+    double squares = 0;
+    const std::vector<float> weights = read_all(*checkpoint, key);
+    for (const float w : weights) squares += double{w} * w;
+    return std::sqrt(squares / static_cast<double>(weights.size()));
+  };
+  const std::string layers = "decoder.layers.";
+  for (const char* key : {"mlp.experts.experts.linear_fc2.weight", "self_attention.linear_proj.weight"}) {
+    EXPECT_NEAR(deviation(layers + key), 0.125, 0.01) << key;
+  }
+  EXPECT_NEAR(deviation(kFc1), 0.5, 0.015);
+  EXPECT_NEAR(deviation(layers + "self_attention.linear_qkv.weight"), 0.5, 0.03);
+}
+
 TEST_F(RoundTrip, ArgumentsComeBackFromBothPlaces) {
   for (const bool common_pt : {true, false}) {
     CheckpointSpec spec = moe_spec();
