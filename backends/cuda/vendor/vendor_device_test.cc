@@ -1,5 +1,6 @@
 // cuBLASLt and cuDNN against the own kernels, and against themselves, on the device.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <optional>
@@ -8,11 +9,13 @@
 #include "backends/cuda/kernels/linear_any.h"
 #include "backends/cuda/testing/on_device.h"
 #include "backends/cuda/vendor/fast_prefill.h"
+#include "backends/cuda/vendor/row_equality.h"
 #include "backends/cuda/vendor/testing/some_inputs.h"
 
 namespace assay::cuda::vendor {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -170,6 +173,28 @@ TEST_F(VendorLinear, WhatDoesNotFitIsLeftToTheOwnKernels) {
   EXPECT_TRUE(untouched(weight.matrix, [](LinearArgs& a) { a.onto = a.rounded = true; }));
 }
 
+class RowEquality : public OnDevice {};
+
+// The test behind level L2 can fail: products that depend on the number of tokens, or on the place among them.
+TEST_F(RowEquality, IsSeenAndItsLackToo) {
+  constexpr int kRows = 48;
+  constexpr int kCols = 32;
+  const auto product_of = [](const auto& value) {
+    return [&value](const GemmShape& shape, const void*, float* y) {
+      std::vector<float> results;
+      for (int t = 0; t < shape.tokens; ++t) results.insert(results.end(), kRows, value(shape.tokens, t));
+      check(cudaMemcpy(y, results.data(), results.size() * sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
+    };
+  };
+  const auto same = [](int, int) { return 1.0f; };
+  const auto by_count = [](int tokens, int) { return tokens > 900 ? 1.0f + 0x1p-23f : 1.0f; };
+  const auto by_place = [](int tokens, int place) { return place > 0 && place == tokens - 1 ? 1.0f + 0x1p-23f : 1.0f; };
+  EXPECT_TRUE(rows_are_equal(kRows, kCols, 1000, product_of(same)));
+  EXPECT_FALSE(rows_are_equal(kRows, kCols, 1000, product_of(by_count)));
+  EXPECT_FALSE(rows_are_equal(kRows, kCols, 1000, product_of(by_place)));
+  EXPECT_TRUE(rows_are_equal(kRows, kCols, 900, product_of(by_count)));
+}
+
 class VendorAttention : public WithObject {
  protected:
   VendorAttention() : WithObject(kCudnn) {}
@@ -221,7 +246,24 @@ TEST_F(VendorAttention, RunsThatItCannotDoAreLeftToTheOwnKernels) {
   EXPECT_FALSE(fast->run(wide, {0, 128, 0}, nullptr));
 }
 
-TEST_F(VendorAttention, WithoutCudnnANoteSaysWhoseAttentionItIs) {
+TEST_F(VendorLinear, AreTakenWithoutCudnnAndANoteSaysWhoseAttentionItIs) {
+  const SomeMatrix weight(64, 128, false, 5);
+  const auto folder = std::filesystem::temp_directory_path() / ("assay_vendor_device_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  for (const auto& from : object_folders()) {
+    if (!std::filesystem::exists(from / kCublasLt.file)) continue;
+    std::filesystem::create_symlink(from / kCublasLt.file, folder / kCublasLt.file);
+    break;
+  }
+  const auto fast =
+      FastPrefill::open({.bf16 = true, .matrices = {weight.matrix}, .heads = {8, 2, 128}, .most_tokens = 64}, {folder});
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(fast.ok()) << fast.status().message();
+  EXPECT_THAT((*fast)->notes(), Contains(HasSubstr("our own attention: cuDNN: no file assay_cudnn.so in")));
+  EXPECT_FALSE((*fast)->attend({}, {0, 1024, 0}, nullptr));
+}
+
+TEST_F(VendorAttention, WithoutAPlanANoteSaysWhoseAttentionItIs) {
   const SomeMatrix weight(64, 128, false, 5);
   const SomeMatrix odd(62, 128, false, 5);
   const auto fast = FastPrefill::open(
