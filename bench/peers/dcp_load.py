@@ -1,14 +1,16 @@
 """Loads a torch_dist checkpoint with PyTorch's distributed checkpoint reader (torch.distributed.checkpoint) into tensors
 on a device and prints seconds and GB/s of each repetition. One process, no process group.
 
-    python3 dcp_load.py FOLDER [--device cuda] [--repeat 2]
+    python3 dcp_load.py FOLDER [--device cuda] [--repeat 2] [--cold]
 
 FOLDER holds latest_checkpointed_iteration.txt, or is an iteration folder itself. Tensors are allocated before the clock
 starts, with the dtypes that the checkpoint's metadata names; the clock stops when the device has all of them. Bytes
-items (arguments, extra states) are left out. The page cache is left as it is: read the files once before, or drop them
-from the cache, as for what this is compared with.
+items (arguments, extra states) are left out. The page cache is left as it is (the first repetition may read from the
+disk, the others do not); with --cold the files are dropped from it before each repetition, as `assay bench load --cold`
+does.
 """
 import argparse
+import os
 import pathlib
 import time
 
@@ -33,6 +35,14 @@ def empty_tensors(metadata, device):
     }
 
 
+def drop_from_cache(path):
+    for file in path.glob("*.distcp"):
+        handle = os.open(file, os.O_RDONLY)
+        os.fdatasync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(handle)
+
+
 def wait(device):
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -43,6 +53,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--device", type=torch.device, default=torch.device("cuda"))
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--cold", action="store_true")
     options = parser.parse_args()
 
     path = iteration_folder(options.folder)
@@ -51,6 +62,8 @@ def main():
     size = sum(t.numel() * t.element_size() for t in tensors.values())
     print(f"torch {torch.__version__}, {options.device}, {len(tensors)} tensors, {size * 1e-9:.2f} GB", flush=True)
     for repetition in range(options.repeat):
+        if options.cold:
+            drop_from_cache(path)
         wait(options.device)
         begin = time.perf_counter()
         dcp.load(tensors, storage_reader=dcp.FileSystemReader(path), no_dist=True)

@@ -54,7 +54,8 @@ router     --router softmax|sigmoid --pre-softmax --expert-bias --router-bias --
 weights    --dtype bf16|fp16|fp32 --bf16-args (argument bf16 is True whatever the dtype) --seed 1 --std 0.02
            --residual-std (std; of attention's projection and of second MLP layers)
 keys       --te-names (pre_mlp_layernorm before experts) --per-layer (decoder.layers.<i>., no layer axis)
-storage    --files 1 --chunks GLOB:AXIS:COUNT (repeatable, later ones win; axis -1: the last)
+storage    --files 1 (written side by side: as many as there are cores for a large model)
+           --chunks GLOB:AXIS:COUNT (repeatable, later ones win; axis -1: the last)
            --no-default-chunks (else: one a layer, an expert, the gate rows, the up rows)
            --align | --misalign R (tensor bytes at residue 0 | R modulo 64) --reversed-strides
 arguments  --common-pt (else a common_state object) --iteration 1 | --release
