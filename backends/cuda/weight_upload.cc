@@ -41,8 +41,7 @@ class Lane {
   Status upload(model::CheckpointStream& files, const UploadJob& job) {
     Slot& slot = slots_[turn_++ % kSlots];
     slot.free.wait();
-    const Status status =
-        model::stream_weight_rows(files, reader_, *job.ref, {job.begin, job.end, job.dtype, slot.pinned});
+    Status status = model::stream_weight_rows(files, reader_, *job.ref, {job.begin, job.end, job.dtype, slot.pinned});
     if (!status.ok()) return status;
     if (job.finish != Finish::kNone) finish_vector(job, reinterpret_cast<float*>(slot.pinned));
     std::byte* to = job.to + static_cast<size_t>(job.begin * job.ref->cols) * model::dtype_size(job.dtype);
