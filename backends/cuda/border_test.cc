@@ -5,6 +5,7 @@
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/vendor/fast_prefill.h"
+#include "backends/cuda/weight_upload.h"
 
 namespace assay::cuda {
 namespace {
@@ -57,6 +58,14 @@ TEST(CudaError, BecomesAStatusAtOnePlace) {
   EXPECT_EQ(fault.code(), StatusCode::kInfra);
   EXPECT_THAT(fault.message(), HasSubstr("a kernel: an illegal memory access was encountered"));
   EXPECT_TRUE(on_device([]() -> Status { return {}; }).ok());
+}
+
+TEST(WeightUpload, JobsOfAWeightAreEqualPartsOfAboutFourMegabytes) {
+  EXPECT_EQ(rows_a_job(2048, 1408 * 2), 1024);      // 5.8 MB: two
+  EXPECT_EQ(rows_a_job(2816, 2048 * 2), 939);       // 11.5 MB: three
+  EXPECT_EQ(rows_a_job(131072, 2048 * 2), 1024);    // 128 of exactly 4 MiB
+  EXPECT_EQ(rows_a_job(7, 16), 7);                  // one
+  EXPECT_EQ(rows_a_job(3, int64_t{100} << 20), 1);  // a row cannot be cut
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class Layout {
     m.data = to;
     if (to == nullptr) return m;
     matrices_.push_back({m, static_cast<int64_t>(refs.size()), how.scale, 0, next_stream()});
-    const int64_t step = rows_a_job(m.cols * static_cast<int64_t>(number_size(m.number)));
+    const int64_t step = rows_a_job(m.rows, m.cols * static_cast<int64_t>(number_size(m.number)));
     for (const WeightRef* ref : refs) {
       Matrix one = m;
       one.data = to;

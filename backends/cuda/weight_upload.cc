@@ -8,6 +8,7 @@
 
 #include "backends/cuda/kernels/pack.h"
 #include "backends/cuda/runtime/buffer.h"
+#include "backends/cuda/runtime/pinned_pages.h"
 #include "backends/cuda/runtime/stream.h"
 #include "backends/model/weights/storage_order.h"
 #include "backends/reference/arithmetic/formats.h"
@@ -29,14 +30,15 @@ constexpr size_t kSlots = 2;  // a thread
 // One thread's slots: while one is copied, the other is read into.
 class Lane {
  public:
-  // Both memories have room for kSlots jobs of up to `bytes` and outlive the lane.
-  Lane(std::byte* pinned, std::byte* device, size_t bytes) {
+  // `device` has room for kSlots jobs of up to `bytes` and outlives the lane.
+  Lane(std::byte* device, size_t bytes) : pinned_(bytes * kSlots) {
     for (size_t i = 0; i < kSlots; ++i) {
-      slots_[i].pinned = pinned + i * bytes;
+      slots_[i].pinned = pinned_.data() + i * bytes;
       slots_[i].rows = device + i * bytes;
       slots_[i].free.record(stream_);
     }
   }
+  ~Lane() { cudaStreamSynchronize(stream_.get()); }  // after a failure, copies may still read the slots
 
   Status upload(model::CheckpointStream& files, const UploadJob& job) {
     Slot& slot = slots_[turn_++ % kSlots];
@@ -63,6 +65,7 @@ class Lane {
     Event free;
   };
   model::CheckpointStream::Reader reader_;
+  PinnedPages pinned_;
   Stream stream_;
   std::array<Slot, kSlots> slots_;
   size_t turn_ = 0;
@@ -80,29 +83,28 @@ void sort_by_place(const model::Checkpoint& checkpoint, std::vector<UploadJob>& 
 
 }  // namespace
 
-int64_t rows_a_job(int64_t row_bytes) { return std::max<int64_t>(1, kJobBytes / row_bytes); }
+int64_t rows_a_job(int64_t rows, int64_t row_bytes) {
+  const int64_t jobs =
+      std::clamp<int64_t>((rows * row_bytes + kJobBytes - 1) / kJobBytes, 1, std::max<int64_t>(rows, 1));
+  return (rows + jobs - 1) / jobs;
+}
 
 Status upload_all(const model::Checkpoint& checkpoint, std::vector<UploadJob> jobs, const Device& device, int threads) {
   sort_by_place(checkpoint, jobs);
   size_t bytes = 0;  // of a slot; a multiple of what vectors are copied in
   for (const UploadJob& job : jobs) bytes = std::max(bytes, (job.bytes() + 255) / 256 * 256);
   const size_t lane_bytes = bytes * kSlots;
-  const PinnedBuffer<std::byte> pinned(lane_bytes * static_cast<size_t>(threads));
-  const DeviceBuffer<std::byte> rows(pinned.size());
+  const DeviceBuffer<std::byte> rows(lane_bytes * static_cast<size_t>(threads));
   model::CheckpointStream files(checkpoint);
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   Status status;
   const auto work = [&](int thread) {
-    const size_t first = lane_bytes * static_cast<size_t>(thread);
     const Status done = on_device([&]() -> Status {
       use_device(device);
-      Lane lane(pinned.data() + first, rows.data() + first, bytes);
+      Lane lane(rows.data() + lane_bytes * static_cast<size_t>(thread), bytes);
       for (size_t i = next.fetch_add(1); i < jobs.size(); i = next.fetch_add(1)) {
-        if (Status read = lane.upload(files, jobs[i]); !read.ok()) {
-          lane.wait();
-          return read;
-        }
+        if (Status read = lane.upload(files, jobs[i]); !read.ok()) return read;
       }
       lane.wait();
       return {};

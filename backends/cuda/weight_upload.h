@@ -29,8 +29,9 @@ struct UploadJob {
   size_t bytes() const { return static_cast<size_t>((end - begin) * ref->cols) * model::dtype_size(dtype); }
 };
 
-// Rows that one job should take, so that a thread reads about 4 MB at a time: enough for a copy at the link's speed.
-int64_t rows_a_job(int64_t row_bytes);
+// Rows that each job of a weight should take: equal parts of about 4 MB, or one row. Enough for a copy at the link's
+// speed, and little enough for the slots of all threads to stay in the processor's cache.
+int64_t rows_a_job(int64_t rows, int64_t row_bytes);
 
 // Where weights are tiled, the region is zero before. No two jobs share rows of a weight; their order does not matter.
 // All jobs are done, and the CRC of every chunk that they met is right, when it returns ok. Pinned memory: two jobs a
