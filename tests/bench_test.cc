@@ -73,6 +73,8 @@ TEST(Bench, DecodeOfACaseAloneAndThroughTheEngine) {
   EXPECT_GT(found["engine"]["bytes"], found["decode"]["bytes"]);
   EXPECT_NEAR(found["engine"]["tokens_per_second"].get<double>(), 3e3 / found["engine"]["ms"].get<double>(), 1e-3);
   EXPECT_GT(found["memory"]["host_peak_bytes"], 1 << 20);
+  EXPECT_EQ(found["kernel"]["of"], "step at context 9, each alone on one thread");
+  EXPECT_GT(found["kernel"]["gb_per_s"], 0);
 }
 
 TEST(Bench, ArgumentsAndRandomWeightsNeedNoFile) {
@@ -108,6 +110,7 @@ TEST(Bench, TextSaysWhatWasMeasuredOnWhat) {
   EXPECT_THAT(output.out, HasSubstr("backend cpu on cpu"));
   EXPECT_THAT(output.out, HasSubstr("memory is read at"));
   EXPECT_THAT(output.out, HasSubstr("1 at once, context      4"));
+  EXPECT_THAT(output.out, HasSubstr("first layer of an expert"));
 }
 
 // Exit code 2 and one line that names what is wrong.

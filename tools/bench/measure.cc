@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tools/bench/cpu_kernels.h"
 #include "tools/bench/engine_bench.h"
 
 namespace assay::bench {
@@ -33,10 +34,16 @@ Status look(const Opened& opened, BenchReport* report, bool end = false) {
   return {};
 }
 
-Status add_kernels(Sequence& sequence, uint32_t tokens, uint32_t start, const std::string& what, BenchReport* report) {
+Status add_kernels(const Opened& opened, Sequence& sequence, uint32_t tokens, uint32_t start, const std::string& what,
+                   BenchReport* report) {
   Result<std::vector<KernelRow>> rows = sequence.profile(tokens, start);
   if (!rows) return rows.status();
-  if (!rows->empty()) report->kernels.push_back({what, *std::move(rows)});
+  if (rows->empty() && opened.backend() == "cpu") {
+    report->kernels.push_back(
+        {what + ", each alone on one thread", measure_cpu_kernels(opened.config(), opened.number(), tokens, start)});
+    return {};
+  }
+  if (!rows->empty()) report->kernels.push_back({what + ", one after the other", *std::move(rows)});
   return {};
 }
 
@@ -51,7 +58,7 @@ Result<DecodeRow> decode_alone(const Opened& opened, uint32_t context, const Dec
     if (round > 0) row.step.seconds.push_back(*seconds);
   }
   if (!plan.kernels) return row;
-  const Status added = add_kernels(*sequence, 1, context, fmt::format("step at context {}", context), report);
+  const Status added = add_kernels(opened, *sequence, 1, context, fmt::format("step at context {}", context), report);
   if (!added.ok()) return added;
   return row;
 }
@@ -97,7 +104,8 @@ Result<BenchReport> measure_prefill(const Opened& opened, const PrefillPlan& pla
     }
     report.prefill.push_back(std::move(row));
     if (plan.kernels) {
-      const Status added = add_kernels(*sequence, tokens, 0, fmt::format("prompt of {} tokens", tokens), &report);
+      const Status added =
+          add_kernels(opened, *sequence, tokens, 0, fmt::format("prompt of {} tokens", tokens), &report);
       if (!added.ok()) return added;
     }
     if (Status looked = look(opened, &report); !looked.ok()) return looked;

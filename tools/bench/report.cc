@@ -64,8 +64,8 @@ std::string prefill_text(const BenchReport& report) {
 std::string kernels_text(const BenchReport& report) {
   std::string text;
   for (const KernelTable& table : report.kernels) {
-    text += fmt::format("\nkernels of one {}, one after the other\n{:34}{:>9} {:>9} {:>10} {:>8} {:>14} {:>9}\n",
-                        table.what, "", "launches", "us each", "MB each", "GB/s", "of bandwidth", "TFLOP/s");
+    text += fmt::format("\nkernels of one {}\n{:34}{:>9} {:>9} {:>10} {:>8} {:>14} {:>9}\n", table.what, "", "launches",
+                        "us each", "MB each", "GB/s", "of bandwidth", "TFLOP/s");
     for (const KernelRow& row : table.rows) {
       const auto launches = static_cast<double>(row.launches);
       text += fmt::format("  {:32}{:9} {:9.2f} {:10.3f} {:8.0f} {:12.1f} % {:9.2f}\n", row.name, row.launches,

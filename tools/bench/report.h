@@ -27,7 +27,7 @@ struct PrefillRow {
 };
 
 struct KernelTable {
-  std::string what;  // "step at context 128"
+  std::string what;  // "step at context 128, one after the other"
   std::vector<KernelRow> rows;
 };
 
