@@ -41,6 +41,12 @@ Result<int> count_of(const po::variables_map& values, const char* name, int most
   return invalid(fmt::format("--{} {}: expected 1 .. {}", name, value, most));
 }
 
+// A device or a memory that is too small is no wrong command line.
+int fail_measuring(const Status& status) {
+  const int code = fail(status);
+  return status.code() == StatusCode::kExhausted ? kExitInfra : code;
+}
+
 void print(const bench::BenchReport& report, bool json) {
   std::cout << (json ? bench::to_json_lines(report) : bench::to_text(report));
 }
@@ -126,14 +132,14 @@ int run(const std::string& what, const bench::SubjectSources& sources, const po:
   plugin::PluginRegistry registry(search_options(values));
   if (what == "load") {
     const Result<std::string> text = measure_load(*subject, request, registry, values);
-    if (!text) return fail(text.status());
+    if (!text) return fail_measuring(text.status());
     std::cout << *text;
     return kExitOk;
   }
   const Result<bench::Opened> opened = bench::Opened::open(*subject, request, registry);
-  if (!opened) return fail(opened.status());
+  if (!opened) return fail_measuring(opened.status());
   const Result<bench::BenchReport> report = measure(what, *opened, registry, values);
-  if (!report) return fail(report.status());
+  if (!report) return fail_measuring(report.status());
   print(*report, values.count("json") != 0);
   return kExitOk;
 }
