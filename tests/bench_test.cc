@@ -70,6 +70,9 @@ TEST(Bench, DecodeOfACaseAloneAndThroughTheEngine) {
     EXPECT_GT(row["fraction"], 0) << what;
   }
   EXPECT_EQ(found["engine"]["requests"], 3);
+  EXPECT_EQ(found["decode"]["experts_chosen"], 6);
+  EXPECT_GE(found["engine"]["experts_chosen"], 6);
+  EXPECT_LE(found["engine"]["experts_chosen"], 18);
   EXPECT_GT(found["engine"]["bytes"], found["decode"]["bytes"]);
   EXPECT_NEAR(found["engine"]["tokens_per_second"].get<double>(), 3e3 / found["engine"]["ms"].get<double>(), 1e-3);
   EXPECT_GT(found["memory"]["host_peak_bytes"], 1 << 20);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "assay/sdk.hpp"
@@ -16,10 +18,39 @@ namespace {
 constexpr uint32_t kBlockSize = 64;
 constexpr uint32_t kMostTokens = 16384;  // of one step
 
+// Distinct experts that the requests of a step choose between them, by mixture and generated token.
+class ChosenExperts {
+ public:
+  void take(const assay_result& result) {
+    if (result.routing == nullptr || result.moe_layers == 0) return;
+    const size_t row = result.moe_layers * result.moe_topk;
+    const size_t prompt = result.prompt_ids.size;
+    for (size_t t = prompt; t < result.routing_tokens; ++t) {
+      for (size_t i = 0; i < row; ++i) {
+        chosen_[{t - prompt, i / result.moe_topk}].insert(result.routing[t * row + i]);
+      }
+    }
+  }
+
+  double mean() const {
+    size_t sum = 0;
+    for (const auto& [place, experts] : chosen_) sum += experts.size();
+    return chosen_.empty() ? 0 : static_cast<double>(sum) / static_cast<double>(chosen_.size());
+  }
+
+ private:
+  std::map<std::pair<size_t, size_t>, std::set<uint16_t>> chosen_;  // of (token, mixture)
+};
+
 class Round {
  public:
-  Round(const assay_engine_table* table, void* engine, const EnginePlan& plan, int vocabulary)
-      : table_(table), engine_(engine), plan_(plan), vocabulary_(static_cast<uint32_t>(std::max(vocabulary, 1))) {}
+  // `experts`: told about the results' routing; null: it is not asked for.
+  Round(const assay_engine_table* table, void* engine, const EnginePlan& plan, int vocabulary, ChosenExperts* experts)
+      : table_(table),
+        engine_(engine),
+        plan_(plan),
+        vocabulary_(static_cast<uint32_t>(std::max(vocabulary, 1))),
+        experts_(experts) {}
 
   Result<double> run() {
     if (Status reset = sdk::call(table_->reset, engine_); !reset.ok()) return reset;
@@ -55,6 +86,7 @@ class Round {
     request.id = id;
     request.ids = sdk::view(std::span<const int32_t>(prompt));
     request.max_new_tokens = static_cast<int32_t>(new_tokens());
+    if (experts_ != nullptr) request.want = ASSAY_WANT_ROUTING;
     request.sampling.temperature = 1;
     request.sampling.top_k = 1;
     return sdk::call(table_->submit, engine_, &request);
@@ -68,7 +100,10 @@ class Round {
     const uint32_t finished_before = finished_;
     for (size_t i = 0; i < count; ++i) {
       if (events[i].kind == ASSAY_EVENT_TOKEN) ++tokens_;
-      if (events[i].kind == ASSAY_EVENT_FINISHED) ++finished_;
+      if (events[i].kind == ASSAY_EVENT_FINISHED) {
+        ++finished_;
+        if (experts_ != nullptr && events[i].result != nullptr) experts_->take(*events[i].result);
+      }
       if (events[i].kind == ASSAY_EVENT_FAILED) {
         return {static_cast<StatusCode>(events[i].code), std::string(sdk::text(events[i].message))};
       }
@@ -89,6 +124,7 @@ class Round {
   void* engine_;
   const EnginePlan& plan_;
   uint32_t vocabulary_;
+  ChosenExperts* experts_;
   const run::Stopwatch watch_;
   uint64_t tokens_ = 0;
   uint32_t finished_ = 0;
@@ -100,8 +136,8 @@ class Round {
 
 }  // namespace
 
-Result<Samples> measure_engine(const run::LoadedModel& model, plugin::PluginRegistry& registry,
-                               const EnginePlan& plan) {
+Result<EngineFigures> measure_engine(const run::LoadedModel& model, plugin::PluginRegistry& registry,
+                                     const EnginePlan& plan) {
   const Result<const plugin::Plugin*> plugin = registry.find(plugin::Kind::kEngine, "buffered");
   if (!plugin) return plugin.status();
   const assay_engine_table* table = (*plugin)->engine();
@@ -120,13 +156,17 @@ Result<Samples> measure_engine(const run::LoadedModel& model, plugin::PluginRegi
   if (Status opened = sdk::call(table->open, &settings, &handle); !opened.ok()) return opened.with("engine buffered");
   const auto close = [table](void* engine) { table->close(engine); };
   const std::unique_ptr<void, decltype(close)> engine(handle, close);
-  Samples samples;
+  EngineFigures figures;
+  ChosenExperts experts;
   for (int round = 0; round <= plan.rounds; ++round) {  // the first one warms up
-    const Result<double> seconds = Round(table, engine.get(), plan, model.vocab_size()).run();
+    const bool first = round == 0;
+    const Result<double> seconds =
+        Round(table, engine.get(), plan, model.vocab_size(), first && model.routes() ? &experts : nullptr).run();
     if (!seconds) return seconds.status();
-    if (round > 0) samples.seconds.push_back(*seconds);
+    if (!first) figures.step.seconds.push_back(*seconds);
   }
-  return samples;
+  figures.experts_chosen = experts.mean();
+  return figures;
 }
 
 }  // namespace assay::bench

@@ -16,8 +16,14 @@ struct EnginePlan {
   int rounds = 5;
 };
 
-// Seconds of a step, mean of a round, from the step that gave the last request its first token on. Greedy, no logprobs.
+struct EngineFigures {
+  Samples step;               // seconds of a step, mean of a round
+  double experts_chosen = 0;  // distinct ones, of a step and mixture, in the round that is not timed; 0: no mixture
+};
+
+// Of a step, mean of a round, from the step that gave the last request its first token on. Greedy, no logprobs.
 // Fails as the engine does, kInternal when a request did not get all of its tokens.
-Result<Samples> measure_engine(const run::LoadedModel& model, plugin::PluginRegistry& registry, const EnginePlan& plan);
+Result<EngineFigures> measure_engine(const run::LoadedModel& model, plugin::PluginRegistry& registry,
+                                     const EnginePlan& plan);
 
 }  // namespace assay::bench

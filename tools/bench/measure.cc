@@ -75,14 +75,16 @@ Result<BenchReport> measure_decode(const Opened& opened, plugin::PluginRegistry&
         row = decode_alone(opened, context, plan, &report);
         if (!row) return row.status();
       } else {
-        Result<Samples> step =
+        Result<EngineFigures> figures =
             measure_engine(opened.model(), registry,
                            {.requests = requests, .context = context, .steps = plan.steps, .rounds = plan.rounds});
-        if (!step) return step.status();
-        row->step = *std::move(step);
+        if (!figures) return figures.status();
+        row->step = std::move(figures->step);
+        row->experts = figures->experts_chosen;
       }
       if (Status looked = look(opened, &report); !looked.ok()) return looked;
-      row->work = decode_work(opened.config(), opened.number(), requests, context + plan.steps / 2.0);
+      if (requests == 1 && opened.config().any_moe()) row->experts = opened.config().moe.topk;
+      row->work = decode_work(opened.config(), opened.number(), requests, context + plan.steps / 2.0, row->experts);
       report.decode.push_back(*std::move(row));
     }
   }

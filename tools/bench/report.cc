@@ -38,13 +38,15 @@ double fraction(const BenchReport& report, double bytes, double seconds) {
 
 std::string decode_text(const BenchReport& report) {
   if (report.decode.empty()) return "";
-  std::string text = fmt::format("\ndecode, ms a step{:>28} {:>9} {:>9} {:>11} {:>11} {:>13}\n", "median", "least",
-                                 "most", "tokens/s", "GB a step", "of bandwidth");
+  std::string text =
+      fmt::format("\ndecode, ms a step{:>28} {:>9} {:>9} {:>11} {:>11} {:>13} {:>9}\n", "median", "least", "most",
+                  "tokens/s", "GB a step", "of bandwidth", report.config.any_moe() ? "experts" : "");
   for (const DecodeRow& row : report.decode) {
     const double seconds = row.step.median();
-    text += fmt::format("{:5} at once, context {:>6} {:>9}   {} {:11.1f} {:11.2f} {:11.1f} %\n", row.requests,
+    text += fmt::format("{:5} at once, context {:>6} {:>9}   {} {:11.1f} {:11.2f} {:11.1f} %{}\n", row.requests,
                         row.context, row.requests > 1 ? "engine" : "", range(row.step), row.requests / seconds,
-                        row.work.bytes() * 1e-9, 100 * fraction(report, row.work.bytes(), seconds));
+                        row.work.bytes() * 1e-9, 100 * fraction(report, row.work.bytes(), seconds),
+                        row.experts > 0 ? fmt::format(" {:9.1f}", row.experts) : "");
   }
   return text;
 }
@@ -135,6 +137,7 @@ std::string to_json_lines(const BenchReport& report) {
     json.update(samples_json(row.step));
     json["tokens_per_second"] = row.requests / row.step.median();
     json["bytes"] = row.work.bytes();
+    if (row.experts > 0) json["experts_chosen"] = row.experts;
     json["read_bandwidth"] = bandwidth;
     json["fraction"] = fraction(report, row.work.bytes(), row.step.median());
     line(json);

@@ -18,6 +18,7 @@ struct DecodeRow {
   uint32_t context = 0;  // tokens before the first step
   Samples step;          // seconds of a step, mean of a round
   StepWork work;         // of a step in the middle
+  double experts = 0;    // distinct ones that a step chooses in a mixture; 0: no mixture
 };
 
 struct PrefillRow {

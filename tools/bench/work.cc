@@ -1,7 +1,5 @@
 #include "tools/bench/work.h"
 
-#include <cmath>
-
 namespace assay::bench {
 namespace {
 
@@ -56,14 +54,9 @@ uint64_t parameters(const ModelConfig& config) {
   return static_cast<uint64_t>(all);
 }
 
-double experts_chosen(const model::MoeConfig& moe, double tokens) {
-  if (moe.experts == 0) return 0;
-  return moe.experts * (1 - std::pow(1 - static_cast<double>(moe.topk) / moe.experts, tokens));
-}
-
-StepWork decode_work(const ModelConfig& config, double number, double sequences, double position) {
+StepWork decode_work(const ModelConfig& config, double number, double sequences, double position, double experts) {
   StepWork work;
-  work.weight_bytes = number * (layer_elements(config, experts_chosen(config.moe, sequences)) + table(config));
+  work.weight_bytes = number * (layer_elements(config, experts) + table(config));
   const double stored = config.arithmetic == model::Arithmetic::kBf16 ? 2 : 4;
   work.cache_bytes =
       sequences * (position + 1) * 2 * config.num_query_groups * config.kv_channels * stored * config.num_layers;

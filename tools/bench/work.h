@@ -9,17 +9,16 @@ namespace assay::bench {
 
 uint64_t parameters(const model::ModelConfig& config);  // of all weights
 
-// Distinct experts of a layer that `tokens` tokens choose between them, if each chooses evenly and independently.
-double experts_chosen(const model::MoeConfig& moe, double tokens);
-
-// One step of `sequences` sequences whose new token is at position `position` (0-based). `number`: bytes of a stored
-// weight; keys and values are stored in the arithmetic's number.
+// One step of `sequences` sequences whose new token is at position `position` (0-based) and which choose `experts`
+// distinct experts of a mixture between them. `number`: bytes of a stored weight; keys and values are stored in the
+// arithmetic's number.
 struct StepWork {
   double weight_bytes = 0;  // matrices that the tokens need, each once; embeddings' rows and vectors are left out
   double cache_bytes = 0;   // keys and values up to the new token
   double bytes() const { return weight_bytes + cache_bytes; }
 };
-StepWork decode_work(const model::ModelConfig& config, double number, double sequences, double position);
+StepWork decode_work(const model::ModelConfig& config, double number, double sequences, double position,
+                     double experts);
 
 // Floating-point operations of a prompt of `tokens` tokens, the output layer for the last one alone; a multiply-add
 // counts two.
