@@ -50,7 +50,8 @@ class Folder(unittest.TestCase):
     def all_stages(self, **changed):
         self.stage("bench", {**GOOD, **changed})
         self.stage("peers", {"peer_decode": 6.0})
-        self.stage("load", {"load": 40, "load_fraction": 85, "load_memory": 1, "peer_load": 2}, [("written", True)])
+        loads = {"load": 40, "load_fraction": 85, "load_cold_fraction": 99, "load_memory": 1, "peer_load": 2}
+        self.stage("load", loads, [("written", True)])
         self.stage("tests", {"vectors_delta": 5e-6}, [("kernels", True)])
         for name in ("cases", "sanitize", "replay", "vendor"):
             self.stage(name, {}, [(name, True)])
@@ -203,7 +204,7 @@ if [ "$1" = bench ]; then
   echo '{"what": "model", "read_bandwidth": 4.6e12}'
   case "$*" in
     *"bench load"*)
-      echo '{"what": "load", "gb_per_s": 40, "seconds": 1, "fraction": 0.9, "raw_gb_per_s": 44, "host_peak_bytes": 1}';;
+      echo '{"what": "load", "gb_per_s": 40, "seconds": 1, "fraction": 0.9, "raw_gb_per_s": 44, "tensor_bytes": 4e9, "host_peak_bytes": 1}';;
     *--concurrency*) echo '{"what": "engine", "requests": 64, "tokens_per_second": 6000}';;
     *"bench decode"*) echo '{"what": "decode", "context": 128, "ms": 1.3, "fraction": 0.88, "read_bandwidth": 4.5e12}';;
     *fast*) echo "prefill: fast is not in this build" >&2; exit 1;;
