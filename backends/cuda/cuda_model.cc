@@ -62,8 +62,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
   const std::string& device() const override { return name_; }
   const std::vector<std::string>& notes() const override { return notes_; }
   uint64_t determinism() const override {
-    if (fast_ == nullptr || !bf16_) return backend::kOwnLevels;
-    return ASSAY_CAP_L1 | (fast_->equal_rows() ? uint64_t{ASSAY_CAP_L2} : 0);
+    return fast_ == nullptr || !bf16_ ? backend::kOwnLevels : uint64_t{ASSAY_CAP_L1};
   }
 
   Result<std::unique_ptr<Cache>> make_cache(const assay_cache_spec& spec) override {

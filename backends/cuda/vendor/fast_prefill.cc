@@ -55,8 +55,9 @@ void FastPrefill::describe(const std::string& no_attention) {
                         attention_->engine()
                   : "our own attention: " + no_attention);
   equal_rows_ = unequal.empty();
-  note(equal_rows_ ? "determinism L1 and L2: every product gives a row the same bits among any neighbours"
-                   : "determinism L1 alone: rows differ with their neighbours in " + unequal);
+  note(std::string("determinism L1 alone; ") +
+       (equal_rows_ ? "rows of every product are equal among any neighbours, but a prompt cut otherwise has other bits"
+                    : "rows differ with their neighbours in products of " + unequal));
 }
 
 bool FastPrefill::linear(const LinearArgs& args, cudaStream_t stream) const { return linear_.run(args, stream); }

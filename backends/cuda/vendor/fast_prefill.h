@@ -44,7 +44,8 @@ class FastPrefill {
 
   // What is used with which algorithms, memory and levels, one line each: for the model's notes.
   const std::vector<std::string>& notes() const { return notes_; }
-  // Level L2: a row of every product has the same bits whatever the number of tokens, seen at opening.
+  // A row of every product has the same bits whatever the number of tokens, seen at opening. Then a run has the same
+  // bits beside any others: level L2 of runs, not of sequences, which engines cut into runs by what else there is.
   bool equal_rows() const { return equal_rows_; }
   uint64_t bytes() const;  // of device memory
 
