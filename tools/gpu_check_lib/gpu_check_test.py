@@ -288,6 +288,23 @@ class WholeRuns(Folder):
             r"benchmark: prefill=fast \| exit code 1: prefill: fast is not in this build \| passes \| – \| ..FAILED",
         )
 
+    def test_a_peer_that_cannot_run_is_a_row(self):
+        code, text = self.run_stages("peers")  # no PyTorch, no transformers or no GPU here
+        self.assertEqual(code, 1)
+        self.assertRegex(text, r"transformers: the run \| exit code 1: .+ \| passes \| – \| ..FAILED")
+
+    def test_loading_measures_runs_the_case_and_leaves_nothing_behind(self):
+        self.say("build/bin/make_checkpoint", '#!/bin/sh\nmkdir -p "$2" && echo x > "$2/file"\n')
+        code, text = self.run_check(
+            "load", "--bin", "build", "--out", "out", "--tree", TREE, "--scratch", str(self.dir / "scratch")
+        )
+        self.assertEqual(code, 1)
+        self.assertRegex(text, r"16B: load of a torch_dist checkpoint \| 40.0 GB/s \(1.00 s, files in memory\)")
+        self.assertRegex(text, r"of a parallel raw read of its files \| 90.0 % \(raw read 44.0 GB/s\)")
+        self.assertRegex(text, r"16B with random weights: cuda against cpu's golden \| 49 IDENTICAL, 2 SKIPPED")
+        self.assertRegex(text, r"load: PyTorch's reader \| exit code 1")
+        self.assertFalse((self.dir / "scratch/gpu_check_16b").exists())
+
     def test_failures_of_programs_are_rows(self):
         self.say(
             "build/tests/cuda_fast_test",
