@@ -304,6 +304,17 @@ class WholeRuns(Folder):
         self.assertRegex(text, r"16B with random weights: cuda against cpu's golden \| 49 IDENTICAL, 2 SKIPPED")
         self.assertRegex(text, r"load: PyTorch's reader \| exit code 1")
         self.assertFalse((self.dir / "scratch/gpu_check_16b").exists())
+        code, text = self.run_check(
+            "load", "--bin", "build", "--out", "out", "--tree", TREE, "--checkpoint", str(self.dir / "smi")
+        )
+        self.assertRegex(text, r"RANDOM_16B_CHECKPOINT=.*/smi")
+        self.assertTrue((self.dir / "smi/nvidia-smi").exists())
+
+    def test_a_program_that_does_not_end_is_stopped_and_told(self):
+        self.say("build/bin/cuda_vendor_bench", "#!/bin/sh\necho 'gemm.qkv.128.cublaslt 11 us'; sleep 60\n")
+        code, text = self.run_check("vendor", "--bin", "build", "--out", "out", "--tree", TREE, "--limit", "0.5")
+        self.assertEqual(code, 1)
+        self.assertRegex(text, r"cudnn was measured \| stopped after [01] s: gemm.qkv")
 
     def test_failures_of_programs_are_rows(self):
         self.say(

@@ -112,21 +112,17 @@ def stage_peers(place, report):
 
 def stage_load(place, report):
     """loading the 16B checkpoint: raw read, ours, PyTorch's; then the random-weight case on it"""
+    if place.checkpoint is not None:
+        return use_checkpoint(place, report, place.checkpoint)
     folder = place.scratch / "gpu_check_16b"
     shapes = CHECKPOINT.replace("--layers 27", "--layers 1") if place.quick else CHECKPOINT
     try:
-        made = program.run(
-            [place.program("make_checkpoint"), "-o", folder, *shapes.split()], place, "make_checkpoint", 200
-        )
-        report.check(
-            "load: a checkpoint is written", made.code == 0, made.trouble() or f"{made.seconds:.0f} s", made.command
-        )
-        if made.code != 0:
-            return
-        measure_load(place, report, folder)
-        if not place.quick:
-            words = [TWIN, "--set", f"RANDOM_16B_CHECKPOINT={folder}"]
-            assay_run(place, report, "16B with random weights: cuda against cpu's golden", words, 200, "twin")
+        command = [place.program("make_checkpoint"), "-o", folder, *shapes.split()]
+        made = program.run(command, place, "make_checkpoint", 200)
+        detail = made.trouble() or f"{made.seconds:.0f} s"
+        report.check("load: a checkpoint is written", made.code == 0, detail, made.command)
+        if made.code == 0:
+            use_checkpoint(place, report, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     measure_cold_load(place, report)
@@ -158,6 +154,13 @@ def measure_cold_load(place, report):
             report.check("load: a checkpoint is written to the disk", False, made.trouble(), made.command)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def use_checkpoint(place, report, folder):
+    measure_load(place, report, folder)
+    if not place.quick:
+        words = [TWIN, "--set", f"RANDOM_16B_CHECKPOINT={folder}"]
+        assay_run(place, report, "16B with random weights: cuda against cpu's golden", words, 200, "twin")
 
 
 def measure_load(place, report, folder):

@@ -14,6 +14,8 @@ class Place:
     out: Path
     scratch: Path = Path("/tmp")
     quick: bool = False
+    limit: float = 480  # seconds that any program may take at most
+    checkpoint: Path | None = None  # of the random-weight case, where there is one already
     root: Path = machine.ROOT
 
     def program(self, name):

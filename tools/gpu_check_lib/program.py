@@ -33,6 +33,7 @@ def shown(command, place):
 def run(command, place, name, limit, cwd=None):
     """`name`: of the log, PLACE.out/logs/NAME.log. Never raises for what the program does."""
     command = [str(word) for word in command]
+    limit = min(limit, place.limit)
     log = place.out / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
