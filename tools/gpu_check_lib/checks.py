@@ -26,14 +26,15 @@ def gtest(place, report, name, what, filter_, limit):
     skipped = [test for test in tests if test.get("result") == "SKIPPED"]
     ran = len(tests) - len(skipped)
     detail = f"{ran - len(bad)} of {ran} tests pass, {done.seconds:.0f} s"
+    reasons = sorted(set(re.findall(r": Skipped\n(.+)", done.output)))
     if skipped:
-        reasons = set(re.findall(r": Skipped\n(.+)", done.output))
-        detail += f"; {len(skipped)} skipped: {'; '.join(sorted(reasons))[:200] or 'no reason told'}"
+        detail += f"; {len(skipped)} skipped: {'; '.join(reasons)[:200] or 'no reason told'}"
+    blind = any(reason.startswith("no CUDA device") for reason in reasons)  # the tests do not see what nvidia-smi sees
     if bad:
         detail += f"; failed: {', '.join(bad[:5])}{' …' if len(bad) > 5 else ''}"
     report.check(
         what,
-        done.code == 0 and ran > 0 and not bad,
+        done.code == 0 and ran > 0 and not bad and not blind,
         detail if done.code == 0 or bad else f"{detail}; {done.trouble()}",
         shown,
     )
@@ -75,14 +76,19 @@ def stage_cases(place, report):
     assay_run(place, report, "cases: gold models and metamorphic relations", words, 400, "cases")
 
 
+# racecheck follows every access to shared memory: the tests that take seconds without it would take minutes.
+RACE_FILTER = "-AttentionBf16*:*EveryVersion*"
+FAST_FILTER = "*AStepMayLeaveItsResultsOut*:*AModelWithoutExpertsIsRun*"
+
+
 def stage_sanitize(place, report):
     """compute-sanitizer: memcheck and racecheck on the kernel tests"""
-    quick = "*LinearFew*" if place.quick else None
     for tool, name, filter_ in (
-        ("memcheck", "cuda_kernels_test", quick or "*"),
-        ("racecheck", "cuda_kernels_test", quick or "*"),
-        ("memcheck", "cuda_fast_test", "*AStepMayLeaveItsResultsOut*:*ATokenDoesNotSeeItsNeighbours*"),
+        ("memcheck", "cuda_kernels_test", "*"),
+        ("racecheck", "cuda_kernels_test", RACE_FILTER),
+        ("memcheck", "cuda_fast_test", FAST_FILTER),
     ):
+        filter_ = "*Elementwise*" if place.quick and name == "cuda_kernels_test" else filter_
         command = [
             "compute-sanitizer",
             "--tool",

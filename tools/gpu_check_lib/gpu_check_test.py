@@ -288,6 +288,17 @@ class WholeRuns(Folder):
             r"benchmark: prefill=fast \| exit code 1: prefill: fast is not in this build \| passes \| – \| ..FAILED",
         )
 
+    def test_tests_that_see_no_device_do_not_pass(self):
+        blind = (
+            GTEST.replace("FAILURE", "")
+            .replace("CODE", "0")
+            .replace("no vectors here", "no CUDA device: driver too old")
+        )
+        self.say("build/tests/cuda_fast_test", blind)
+        code, text = self.run_stages("tests")
+        self.assertEqual(code, 1)
+        self.assertRegex(text, r"tests: cuda_fast_test \| .*no CUDA device: driver too old \| passes \| – \| ..FAILED")
+
     def test_a_peer_that_cannot_run_is_a_row(self):
         code, text = self.run_stages("peers")  # no PyTorch, no transformers or no GPU here
         self.assertEqual(code, 1)
