@@ -306,6 +306,7 @@ class WholeRuns(Folder):
 
     def test_loading_measures_runs_the_case_and_leaves_nothing_behind(self):
         self.say("build/bin/make_checkpoint", '#!/bin/sh\nmkdir -p "$2" && echo x > "$2/file"\n')
+        cold = r"3 layers of it from the disk: of a parallel raw read \| 90.0 %"
         code, text = self.run_check(
             "load", "--bin", "build", "--out", "out", "--tree", TREE, "--scratch", str(self.dir / "scratch")
         )
@@ -314,11 +315,14 @@ class WholeRuns(Folder):
         self.assertRegex(text, r"of a parallel raw read of its files \| 90.0 % \(raw read 44.0 GB/s\)")
         self.assertRegex(text, r"16B with random weights: cuda against cpu's golden \| 49 IDENTICAL, 2 SKIPPED")
         self.assertRegex(text, r"load: PyTorch's reader \| exit code 1")
+        self.assertRegex(text, cold)
         self.assertFalse((self.dir / "scratch/gpu_check_16b").exists())
+        self.assertFalse((self.dir / "out/cold_checkpoint").exists())
         code, text = self.run_check(
             "load", "--bin", "build", "--out", "out", "--tree", TREE, "--checkpoint", str(self.dir / "smi")
         )
         self.assertRegex(text, r"RANDOM_16B_CHECKPOINT=.*/smi")
+        self.assertRegex(text, cold)
         self.assertTrue((self.dir / "smi/nvidia-smi").exists())
 
     def test_a_program_that_does_not_end_is_stopped_and_told(self):

@@ -113,7 +113,13 @@ def stage_peers(place, report):
 def stage_load(place, report):
     """loading the 16B checkpoint: raw read, ours, PyTorch's; then the random-weight case on it"""
     if place.checkpoint is not None:
-        return use_checkpoint(place, report, place.checkpoint)
+        use_checkpoint(place, report, place.checkpoint)
+    else:
+        use_new_checkpoint(place, report)
+    measure_cold_load(place, report)
+
+
+def use_new_checkpoint(place, report):
     folder = place.scratch / "gpu_check_16b"
     shapes = CHECKPOINT.replace("--layers 27", "--layers 1") if place.quick else CHECKPOINT
     try:
@@ -125,7 +131,6 @@ def stage_load(place, report):
             use_checkpoint(place, report, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    measure_cold_load(place, report)
 
 
 def bench_load(place, report, folder, words, name):

@@ -55,7 +55,15 @@ ROWS = [
     Row("load_fraction", "… of a parallel raw read of its files", "%", "load", 80, None, more=True, digits=1),
     Row("load_ratio", "… times as fast as PyTorch's reader", "×", "load", 2, None, more=True),
     Row("load_memory", "… host memory above the mapping, peak", "GB", "load", 2.0, None),
-    Row("load_cold_fraction", "3 layers of it from the disk: of a parallel raw read", "%", "load", 80, more=True, digits=1),
+    Row(
+        "load_cold_fraction",
+        "3 layers of it from the disk: of a parallel raw read",
+        "%",
+        "load",
+        80,
+        more=True,
+        digits=1,
+    ),
 ]
 
 
