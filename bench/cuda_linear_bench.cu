@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/kernels/hopper/linear_hopper.h"
 #include "backends/cuda/kernels/linear_any.h"
 #include "backends/cuda/kernels/linear_few.h"
-#include "backends/cuda/kernels/linear_many.h"
 #include "backends/cuda/kernels/routing.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/runtime/stream.h"
@@ -114,6 +114,7 @@ class Bench {
         y_(random_floats(std::max(static_cast<size_t>(most_tokens) * kTopk * kHidden, size_t{1} << 26), 13)),
         shared_y_(random_floats(static_cast<size_t>(most_tokens) * kHidden, 14)),
         inner_(random_bf16(static_cast<size_t>(most_tokens) * std::max(kTopk * kWidth, kDense), 15)),
+        sorted_(random_bf16(static_cast<size_t>(most_tokens) * kTopk * kHidden, 17)),
         shared_inner_(random_bf16(static_cast<size_t>(most_tokens) * kShared, 16)),
         chosen_(static_cast<size_t>(most_tokens) * kTopk),
         factors_(static_cast<size_t>(most_tokens) * kTopk),
@@ -139,8 +140,8 @@ class Bench {
     const double slots = n * kTopk;
     const double fc1_bytes = used * 2 * kWidth * kHidden * 2 + slots * kWidth * 2;
     const double fc2_bytes = used * kWidth * kHidden * 2 + slots * kHidden * 4;
-    const double shared1 = 2.0 * kShared * kHidden;
-    const double shared2 = 1.0 * kShared * kHidden;
+    const double shared1_size = 2.0 * kShared * kHidden;
+    const double shared2_size = 1.0 * kShared * kHidden;
     std::printf("\n%d tokens, %g experts of %d .. %d tokens\n", tokens, used,
                 *std::min_element(counts.begin(), counts.end()), *std::max_element(counts.begin(), counts.end()));
     std::printf("%-24s %10s %9s %9s %6s\n", "kernel", "us", "TFLOP/s", "GB/s", "%");
@@ -153,41 +154,59 @@ class Bench {
     };
     dense("qkv", &BenchLayer::qkv, x_.data(), linear_any);
     dense("projection", &BenchLayer::projection, attended_.data(), linear_any);
-    dense("router", &BenchLayer::router, x_.data(), linear_any);
+    dense("router", &BenchLayer::router, x_.data(), linear_few);
     if (tokens <= 256) {
-      dense("qkv few", &BenchLayer::qkv, x_.data(), linear_few);
-      dense("qkv many", &BenchLayer::qkv, x_.data(), linear_many);
-      dense("projection few", &BenchLayer::projection, attended_.data(), linear_few);
-      dense("router few", &BenchLayer::router, x_.data(), linear_few);
       row("head", 2.0 * kVocabulary * kHidden * n, 2.0 * kVocabulary * kHidden + 4.0 * n * kVocabulary,
           [&](int) { linear_any(plain(head_.matrix, x_.data()), stream_.get()); });
     }
     row("norm, route", 2 * n * kExperts * kHidden, kExperts * kHidden * 2.0, [&](int l) { route_all(layers_[l]); });
+    row("route without norm", 2 * n * kExperts * kHidden, kExperts * kHidden * 2.0,
+        [&](int l) { route_all(layers_[l], false); });
     row("choose", 0, n * kExperts * 4, [&](int) { choose(random_logits_.data()); });
     row("group", 0, slots * 2, [&](int) { group(); });
-    row("experts fc1", 4 * slots * kWidth * kHidden, fc1_bytes, [&](int l) { jobs({experts1(layers_[l], groups)}); });
-    row("experts fc1 + shared", 4 * slots * kWidth * kHidden + 2 * n * shared1, fc1_bytes + 2 * shared1, [&](int l) {
-      jobs({experts1(layers_[l], groups), gated(layers_[l].shared_fc1, shared_inner_.data(), kShared)});
+    const double fc1_flops = 4 * slots * kWidth * kHidden;
+    const double fc2_flops = 2 * slots * kWidth * kHidden;
+    const LinearJob probe = shared1(layers_[0]).job;
+    if (hopper_takes({&probe, 1})) {
+      row("sort rows", 0, slots * kHidden * 2 + n * kHidden * 2, [&](int) { sort(groups); });
+      row("experts fc1, by slot", fc1_flops, fc1_bytes, [&](int l) { jobs({experts1(layers_[l], groups, false)}, 1); });
+      for (const int together : {1, 2, 4}) {
+        std::printf("blocks that share what they read: %d\n", together);
+        const auto alone = [&](const char* what, Weight BenchLayer::*weight) {
+          const Matrix& m = (layers_[0].*weight).matrix;
+          const double size = 1.0 * m.rows * m.cols;
+          row(what, 2 * size * n, 2 * size + n * m.rows * 4.0, [&](int l) {
+            HopperJob job;
+            job.job.linear = plain((layers_[l].*weight).matrix, x_.data());
+            jobs({job}, together);
+          });
+        };
+        alone("qkv", &BenchLayer::qkv);
+        alone("projection", &BenchLayer::projection);
+        row("experts fc1", fc1_flops, fc1_bytes, [&](int l) { jobs({experts1(layers_[l], groups, true)}, together); });
+        row("experts fc1 + shared", fc1_flops + 2 * n * shared1_size, fc1_bytes + 2 * shared1_size, [&](int l) {
+          jobs({experts1(layers_[l], groups, true), shared1(layers_[l])}, together);
+        });
+        row("experts fc2 + shared", fc2_flops + 2 * n * shared2_size, fc2_bytes + 2 * shared2_size, [&](int l) {
+          jobs({experts2(layers_[l], groups), shared2(layers_[l])}, together);
+        });
+      }
+      std::printf("as chosen\n");
+    }
+    row("MLPs of a layer", fc1_flops + fc2_flops + 2 * n * (shared1_size + shared2_size),
+        fc1_bytes + fc2_bytes + 2 * (shared1_size + shared2_size), [&](int l) { mlps(layers_[l], groups); });
+    row("dense MLP", 6 * n * kDense * kHidden, 6.0 * kDense * kHidden, [&](int l) {
+      HopperJob second;
+      second.job.linear = plain(layers_[l].dense_fc2.matrix, inner_.data());
+      const MlpJob job = mlp(gated(layers_[l].dense_fc1, inner_.data(), kDense), second);
+      linear_mlps({&job, 1}, stream_.get());
     });
-    row("experts fc2", 2 * slots * kWidth * kHidden, fc2_bytes, [&](int l) { jobs({experts2(layers_[l], groups)}); });
-    row("experts fc2 + shared", 2 * slots * kWidth * kHidden + 2 * n * shared2, fc2_bytes + 2 * shared2, [&](int l) {
-      jobs({experts2(layers_[l], groups), shared_down(layers_[l])});
-    });
-    row("shared fc1", 2 * n * shared1, 2 * shared1,
-        [&](int l) { jobs({gated(layers_[l].shared_fc1, shared_inner_.data(), kShared)}); });
-    row("shared fc2", 2 * n * shared2, 2 * shared2, [&](int l) { jobs({shared_down(layers_[l])}); });
-    row("dense fc1", 4 * n * kDense * kHidden, 4.0 * kDense * kHidden,
-        [&](int l) { jobs({gated(layers_[l].dense_fc1, inner_.data(), kDense)}); });
-    row("dense fc2", 2 * n * kDense * kHidden, 2.0 * kDense * kHidden,
-        [&](int l) { linear_any(plain(layers_[l].dense_fc2.matrix, inner_.data()), stream_.get()); });
     row("add experts, norm", 0, slots * kHidden * 4 + n * kHidden * 14, [&](int) { sum(); });
     row("norm", 0, n * kHidden * 6, [&](int) { normalise(norm_args(), stream_.get()); });
-    row("mixture of a layer", 6 * slots * kWidth * kHidden + 2 * n * (shared1 + shared2),
-        fc1_bytes + fc2_bytes + 2 * (shared1 + shared2), [&](int l) {
+    row("mixture of a layer", fc1_flops + fc2_flops + 2 * n * (shared1_size + shared2_size),
+        fc1_bytes + fc2_bytes + 2 * (shared1_size + shared2_size), [&](int l) {
           route_all(layers_[l]);
-          const Groups g = group();
-          jobs({experts1(layers_[l], g), gated(layers_[l].shared_fc1, shared_inner_.data(), kShared)});
-          jobs({experts2(layers_[l], g), shared_down(layers_[l])});
+          mlps(layers_[l], group());
           sum();
         });
   }
@@ -221,36 +240,51 @@ class Bench {
     return a;
   }
 
-  LinearJob gated(const Weight& w, void* inner, int width) {
-    LinearJob job;
-    job.linear = plain(w.matrix, x_.data());
-    job.activate.fc1 = job.linear.y;
-    job.activate.y = {inner, width, true};
-    job.activate.tokens = tokens_;
-    job.activate.width = width;
+  HopperJob gated(const Weight& w, void* inner, int width) {
+    HopperJob job;
+    job.job.linear = plain(w.matrix, x_.data());
+    job.job.activate.fc1 = y_.data();
+    job.job.activate.y = {inner, width, true};
+    job.job.activate.tokens = tokens_;
+    job.job.activate.width = width;
     return job;
   }
-  LinearJob experts1(const BenchLayer& l, const Groups& groups) {
-    LinearJob job = gated(l.fc1, inner_.data(), kWidth);
-    job.linear.x_divisor = kTopk;
-    job.linear.tokens = job.activate.tokens = tokens_ * kTopk;
-    job.linear.groups = &groups;
-    job.activate.factor = factors_.data();
+  // sorted: x is in the order of the groups.
+  HopperJob experts1(const BenchLayer& l, const Groups& groups, bool sorted) {
+    HopperJob job = gated(l.fc1, inner_.data(), kWidth);
+    if (sorted) job.job.linear.x.data = sorted_.data();
+    job.job.linear.x_divisor = kTopk;
+    job.job.linear.tokens = job.job.activate.tokens = tokens_ * kTopk;
+    job.job.linear.groups = &groups;
+    job.job.activate.factor = factors_.data();
+    job.sorted_x = sorted;
+    job.sorted_inner = true;
     return job;
   }
-  LinearJob experts2(const BenchLayer& l, const Groups& groups) {
-    LinearJob job;
-    job.linear = plain(l.fc2.matrix, inner_.data());
-    job.linear.tokens = tokens_ * kTopk;
-    job.linear.groups = &groups;
+  HopperJob experts2(const BenchLayer& l, const Groups& groups) {
+    HopperJob job;
+    job.job.linear = plain(l.fc2.matrix, inner_.data());
+    job.job.linear.tokens = tokens_ * kTopk;
+    job.job.linear.groups = &groups;
+    job.sorted_x = true;
     return job;
   }
-  LinearJob shared_down(const BenchLayer& l) {
-    LinearJob job;
-    job.linear = plain(l.shared_fc2.matrix, shared_inner_.data(), shared_y_.data());
+  HopperJob shared1(const BenchLayer& l) { return gated(l.shared_fc1, shared_inner_.data(), kShared); }
+  HopperJob shared2(const BenchLayer& l) {
+    HopperJob job;
+    job.job.linear = plain(l.shared_fc2.matrix, shared_inner_.data(), shared_y_.data());
     return job;
   }
-  void jobs(const std::vector<LinearJob>& all) { linear_jobs(all, stream_.get()); }
+  MlpJob mlp(const HopperJob& first, const HopperJob& second) {
+    MlpJob job{first.job, second.job.linear, {}};
+    if (first.job.linear.groups != nullptr) job.sorted = {sorted_.data(), kHidden, true};
+    return job;
+  }
+  void mlps(const BenchLayer& l, const Groups& groups) {
+    const MlpJob all[] = {mlp(experts1(l, groups, false), experts2(l, groups)), mlp(shared1(l), shared2(l))};
+    linear_mlps(all, stream_.get());
+  }
+  void jobs(const std::vector<HopperJob>& all, int together) { linear_hopper(all, stream_.get(), together); }
 
   ChooseArgs choice(const float* logits) {
     ChooseArgs args{.moe = &moe_, .logits = logits};
@@ -261,14 +295,18 @@ class Bench {
     return args;
   }
   void choose(const float* logits) { choose_experts(choice(logits), stream_.get()); }
-  void route_all(const BenchLayer& l) {
-    RouteArgs args{norm_args(), plain(l.router.matrix, attended_.data(), logits_.data()), choice(logits_.data())};
-    route(args, stream_.get());
+  void route_all(const BenchLayer& l, bool normed = true) {
+    const NormArgs norm = normed ? norm_args() : NormArgs{};
+    route({norm, plain(l.router.matrix, attended_.data(), logits_.data()), choice(logits_.data())}, stream_.get());
   }
   Groups group() {
     return group_slots(
         {.chosen = chosen_.data(), .slots = tokens_ * kTopk, .experts = kExperts, .storage = groups_.data()},
         stream_.get());
+  }
+  void sort(const Groups& groups) {
+    sort_rows({{x_.data(), kHidden, true}, kTopk, groups.order, tokens_ * kTopk, {sorted_.data(), kHidden, true}},
+              stream_.get());
   }
   void sum() {
     AddExpertsArgs args{.experts = y_.data(), .shared = shared_y_.data()};
@@ -321,7 +359,7 @@ class Bench {
   Weight head_;
   DeviceBuffer<uint16_t> x_, attended_;
   DeviceBuffer<float> residual_, gamma_, random_logits_, logits_, y_, shared_y_;
-  DeviceBuffer<uint16_t> inner_, shared_inner_, chosen_;
+  DeviceBuffer<uint16_t> inner_, sorted_, shared_inner_, chosen_;
   DeviceBuffer<float> factors_, margins_;
   DeviceBuffer<int32_t> groups_;
   model::MoeConfig moe_;

@@ -23,16 +23,17 @@ Operators fast_operators(const vendor::FastPrefill& fast) {
   operators.linear = [&fast](const LinearArgs& args, cudaStream_t stream) {
     if (!fast.linear(args, stream)) linear_any(args, stream);
   };
-  operators.jobs = [&fast](std::span<const LinearJob> jobs, cudaStream_t stream) {
-    std::vector<LinearJob> left;
-    for (const LinearJob& job : jobs) {
-      if (!fast.linear(job.linear, stream)) {
+  operators.mlps = [&fast](std::span<const MlpJob> jobs, cudaStream_t stream) {
+    std::vector<MlpJob> left;
+    for (const MlpJob& job : jobs) {
+      if (!fast.linear(job.first.linear, stream)) {
         left.push_back(job);
-      } else if (job.activate.y.data != nullptr) {
-        activate(job.activate, stream);
+        continue;
       }
+      activate(job.first.activate, stream);
+      if (!fast.linear(job.second, stream)) linear_any(job.second, stream);
     }
-    if (!left.empty()) linear_jobs(left, stream);
+    if (!left.empty()) linear_mlps(left, stream);
   };
   return operators;
 }

@@ -20,11 +20,10 @@ class FeedForward {
 
   void dense() {
     normalise(norm_of(config_, layer_.mlp_norm, w_), stream_);
-    const LinearJob first = into(layer_.fc1, layer_.fc2, w_.inner);
-    operators_.jobs({&first, 1}, stream_);
-    LinearArgs second = plain(layer_.fc2, first.activate.y, w_.x.data());
-    second.onto = true;
-    operators_.linear(second, stream_);
+    MlpJob job{into(layer_.fc1, layer_.fc2, w_.inner), {}, {}};
+    job.second = plain(layer_.fc2, job.first.activate.y, w_.x.data());
+    job.second.onto = true;
+    operators_.mlps({&job, 1}, stream_);
     if (step_.next != nullptr) normalise(norm_of(config_, *step_.next, w_), stream_);
   }
 
@@ -34,14 +33,13 @@ class FeedForward {
     choose(chosen, w_.margins.data() + step_.moe_layer * w_.slice);
     const Groups groups = group_slots(
         {.chosen = chosen, .slots = tokens_ * moe.topk, .experts = moe.experts, .storage = w_.groups.data()}, stream_);
-    LinearJob jobs[2] = {experts_into(groups)};
+    MlpJob jobs[2] = {experts(groups), {}};
     const bool shared = layer_.shared_fc1.weight.data != nullptr;
-    if (shared) jobs[1] = into(layer_.shared_fc1, layer_.shared_fc2, w_.shared_inner);
-    operators_.jobs({jobs, shared ? 2u : 1u}, stream_);
-    const LinearJob outs[2] = {
-        {experts_out(groups, jobs[0].activate.y), {}},
-        {shared ? plain(layer_.shared_fc2, jobs[1].activate.y, w_.projected.data()) : LinearArgs{}, {}}};
-    operators_.jobs({outs, shared ? 2u : 1u}, stream_);
+    if (shared) {
+      jobs[1].first = into(layer_.shared_fc1, layer_.shared_fc2, w_.shared_inner);
+      jobs[1].second = plain(layer_.shared_fc2, jobs[1].first.activate.y, w_.projected.data());
+    }
+    operators_.mlps({jobs, shared ? 2u : 1u}, stream_);
     AddExpertsArgs sum{.experts = w_.expert_out.data(), .x = w_.x.data()};
     sum.tokens = tokens_;
     sum.hidden = config_.hidden_size;
@@ -90,23 +88,19 @@ class FeedForward {
     choose_experts(args.choose, stream_);
   }
 
-  // Every slot through the first matrix of its expert and the activation, to w.inner.
-  LinearJob experts_into(const Groups& groups) const {
-    LinearJob job = into(layer_.expert_fc1, layer_.expert_fc2, w_.inner);
-    job.linear.x_divisor = config_.moe.topk;
-    job.linear.tokens = job.activate.tokens = tokens_ * config_.moe.topk;
-    job.linear.groups = &groups;
-    job.activate.factor = w_.factors.data();
+  // Every slot through its expert, to w.expert_out.
+  MlpJob experts(const Groups& groups) const {
+    const int slots = tokens_ * config_.moe.topk;
+    MlpJob job{into(layer_.expert_fc1, layer_.expert_fc2, w_.inner), {}, w_.sorted.of(config_.hidden_size)};
+    job.first.linear.x_divisor = config_.moe.topk;
+    job.first.linear.tokens = job.first.activate.tokens = slots;
+    job.first.linear.groups = &groups;
+    job.first.activate.factor = w_.factors.data();
+    job.second = plain(layer_.expert_fc2, job.first.activate.y, w_.expert_out.data());
+    job.second.tokens = slots;
+    job.second.groups = &groups;
+    job.second.bias_factor = w_.factors.data();
     return job;
-  }
-
-  // And through the second, to w.expert_out.
-  LinearArgs experts_out(const Groups& groups, const Inputs& inner) const {
-    LinearArgs out = plain(layer_.expert_fc2, inner, w_.expert_out.data());
-    out.tokens = tokens_ * config_.moe.topk;
-    out.groups = &groups;
-    out.bias_factor = w_.factors.data();
-    return out;
   }
 
   // Logits of the shared expert's gate, one a token.

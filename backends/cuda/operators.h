@@ -11,7 +11,7 @@ namespace assay::cuda {
 
 struct Operators {
   std::function<void(const LinearArgs& args, cudaStream_t stream)> linear = linear_any;
-  std::function<void(std::span<const LinearJob> jobs, cudaStream_t stream)> jobs = linear_jobs;  // of feed-forward layers
+  std::function<void(std::span<const MlpJob> jobs, cudaStream_t stream)> mlps = linear_mlps;
   std::function<void(const AttendArgs& args, cudaStream_t stream)> attend = attend_any;
 };
 

@@ -44,6 +44,7 @@ Workspace::Workspace(const model::ModelConfig& config, size_t most_tokens) : sli
   fc1 = DeviceBuffer<float>(slots * parts * static_cast<size_t>(widest));
   inner = InputRows(slots, widest, bf16);
   if (!mixture) return;
+  sorted = InputRows(bf16 ? slots : 0, config.hidden_size, bf16);
   shared_inner = InputRows(rows, moe.shared_ffn_hidden_size, bf16);
   moe_layers = static_cast<size_t>(std::count(config.moe_layers.begin(), config.moe_layers.end(), true));
   router_logits = DeviceBuffer<float>(rows * static_cast<size_t>(moe.experts));

@@ -91,6 +91,7 @@ struct Workspace {
   DeviceBuffer<float> projected;      // (slice, hidden) result of a layer's second matrix
   DeviceBuffer<float> fc1;            // (slots, widest fc1)
   InputRows inner;                    // (slots) of (widest fc2's columns)
+  InputRows sorted;                   // (slots) of (hidden): inputs of experts
   InputRows shared_inner;             // (slice) of (the shared expert's width)
   DeviceBuffer<float> router_logits;  // (slice, experts)
   DeviceBuffer<uint16_t> experts;     // (moe layers, slice, topk)

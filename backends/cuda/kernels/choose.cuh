@@ -73,21 +73,27 @@ struct Choice {
   int expert;  // experts: none
 };
 
-__device__ inline Choice better_of(Choice a, Choice b) {
-  return b.value > a.value || (b.value == a.value && b.expert < a.expert) ? b : a;
+// Orders as the numbers do; 0 for NaN.
+__device__ inline uint32_t order_key(float v) {
+  if (v != v) return 0;
+  const uint32_t bits = __float_as_uint(v == 0.0f ? 0.0f : v);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
 // The largest of the choices that are no NaN, the lowest expert among equals; all threads get it.
 __device__ inline Choice best_choice(const float* choice, int count, int lane) {
-  Choice best{-infinity(), count};
+  uint32_t key = 0;
+  int expert = count;
   for (int e = lane; e < count; e += 32) {
-    if (choice[e] == choice[e]) best = better_of(best, {choice[e], e});
+    const uint32_t other = order_key(choice[e]);
+    if (other > key) {
+      key = other;
+      expert = e;
+    }
   }
-  for (int width = 16; width > 0; width /= 2) {
-    best = better_of(best,
-                     {__shfl_xor_sync(kWholeWarp, best.value, width), __shfl_xor_sync(kWholeWarp, best.expert, width)});
-  }
-  return best;
+  const uint32_t top = __reduce_max_sync(kWholeWarp, key);
+  const int best = __reduce_min_sync(kWholeWarp, key == top ? expert : count);
+  return {top == 0 ? -infinity() : choice[best], best};
 }
 
 __device__ inline bool contains(const int* experts, int count, int expert) {

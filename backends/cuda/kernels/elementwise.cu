@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernels/activation.cuh"
+#include "backends/cuda/kernels/dependent_launch.cuh"
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/norm.cuh"
@@ -32,11 +33,16 @@ __device__ float block_dot(int width, float* lanes, const Step& step) {
   const int blocks = (width + kBlock - 1) / kBlock;
   for (int b = static_cast<int>(threadIdx.x) / kLanes; b < blocks; b += kHalfWarps) {
     float acc = 0;
-    for (int k = b * kBlock + lane; k < (b + 1) * kBlock && k < width; k += kLanes) acc = step(k, acc);
+#pragma unroll
+    for (int i = 0; i < kBlock / kLanes; ++i) {
+      const int k = b * kBlock + i * kLanes + lane;
+      if (k < width) acc = step(k, acc);
+    }
     lanes[b * kLanes + lane] = acc;
   }
   __syncthreads();
   float total = 0;
+#pragma unroll 8
   for (int b = 0; b < blocks; ++b) total = total + lanes[b * kLanes + lane];
   __syncthreads();
   return __shfl_sync(kWholeWarp, tree_sum(total), 0, kLanes);
@@ -54,6 +60,7 @@ __device__ void normalise_row(const NormArgs& a, const float* x, int token, floa
   const float scale = 1.0f / sqrtf(square + a.epsilon);
   auto* y = static_cast<Stored*>(a.y.data) + int64_t{token} * a.y.stride;
   const int padded = a.y.bf16 ? round_up(a.width, kTile) : a.width;
+#pragma unroll 8
   for (int i = static_cast<int>(threadIdx.x); i < padded; i += kThreads) {
     store(y + i, i < a.width ? normalised(a, value(i) * scale, i) : 0.0f);
   }
@@ -62,6 +69,7 @@ __device__ void normalise_row(const NormArgs& a, const float* x, int token, floa
 template <class Stored>
 __global__ void __launch_bounds__(kThreads) normalise_kernel(NormArgs a) {
   extern __shared__ float lanes[];
+  start_kernel_after();
   const int token = static_cast<int>(blockIdx.x);
   normalise_row<Stored>(a, a.x + int64_t{a.gather == nullptr ? token : a.gather[token]} * a.width, token, lanes);
 }
@@ -130,6 +138,7 @@ __global__ void __launch_bounds__(kThreads) add_experts_kernel(AddExpertsArgs a,
   extern __shared__ float4 row[];  // (hidden), then block_dot's lanes
   const int token = static_cast<int>(blockIdx.x);
   auto* const kept = reinterpret_cast<float*>(row);
+  start_kernel_after();
   for (int i = static_cast<int>(threadIdx.x) * kWide; i < a.hidden; i += kThreads * kWide) {
     float x[kWide];
     add_experts_of<kWide>(a, token, i, x);

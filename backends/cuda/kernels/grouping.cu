@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/cuda/kernels/dependent_launch.cuh"
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/routing.h"
 #include "backends/cuda/runtime/error.h"
@@ -69,34 +70,42 @@ __device__ void scan_experts(int experts, int32_t* begin, int32_t* tile) {
   }
 }
 
-// One block. Each of `warps` warps takes a run of slots: it counts every expert's, the counts become places, and it
-// puts its slots there in ascending order.
+// Block b places the b-th share of the slots: it counts the slots of every expert, and those before its share; each of
+// `warps` warps then takes a run of the share, counts every expert's in it, which gives where the run's begin, and puts
+// its slots there in ascending order.
 __global__ void __launch_bounds__(kThreads) group_kernel(GroupArgs a, Groups groups, int warps) {
-  extern __shared__ int32_t places[];  // (warps, experts): slots of the warp, then where the next one goes
+  extern __shared__ int32_t places[];  // (warps, experts): slots of the run, then where the next one goes
   int32_t* const begin = places + warps * a.experts;  // (experts + 1)
   int32_t* const tile = begin + a.experts + 1;        // (experts + 1)
+  int32_t* const before = tile + a.experts + 1;       // (experts)
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   const int warp = thread / 32;
-  const int run = ((a.slots + warps - 1) / warps + 31) / 32 * 32;
-  const int first = warp < warps ? min(warp * run, a.slots) : a.slots;
-  const int end = min(first + run, a.slots);
+  const int blocks = static_cast<int>(gridDim.x);
+  const int share = (a.slots + blocks - 1) / blocks;
+  const int share_begin = min(static_cast<int>(blockIdx.x) * share, a.slots);
+  const int share_end = min(share_begin + share, a.slots);
+  const int run = ((share + warps - 1) / warps + 31) / 32 * 32;
+  const int first = warp < warps ? min(share_begin + warp * run, share_end) : share_end;
+  const int end = min(first + run, share_end);
   const int bits = 32 - __clz(a.experts);
+  start_kernel_after();
   int32_t* const mine = places + warp * a.experts;
-  for (int i = thread; i < warps * a.experts; i += kThreads) places[i] = 0;
+  for (int i = thread; i < warps * a.experts + 3 * a.experts + 2; i += kThreads) places[i] = 0;
   __syncthreads();
+  for (int s = thread; s < a.slots; s += kThreads) atomicAdd((s < share_begin ? before : begin) + a.chosen[s], 1);
   visit_slots(a, first, end, bits, [&](int, int expert, unsigned peers) {
     if (expert < a.experts && lane == __ffs(static_cast<int>(peers)) - 1) mine[expert] += __popc(peers);
   });
   __syncthreads();
   for (int e = thread; e < a.experts; e += kThreads) {
-    int count = 0;
+    int count = before[e];
+    begin[e] += count;
     for (int w = 0; w < warps; ++w) {
       const int of_warp = places[w * a.experts + e];
       places[w * a.experts + e] = count;
       count += of_warp;
     }
-    begin[e] = count;
   }
   __syncthreads();
   if (warp == 0) scan_experts(a.experts, begin, tile);
@@ -110,6 +119,7 @@ __global__ void __launch_bounds__(kThreads) group_kernel(GroupArgs a, Groups gro
     order[begin[expert] + place + rank] = slot;
     if (rank == 0) mine[expert] = place + __popc(peers);
   });
+  if (blockIdx.x > 0) return;
   for (int e = thread; e <= a.experts; e += kThreads) const_cast<int32_t*>(groups.begin)[e] = begin[e];
   if (thread == 0) *const_cast<int32_t*>(groups.tiles) = tile[a.experts];
   for (int e = warp; e < a.experts; e += kThreads / 32) {
@@ -135,9 +145,13 @@ Groups group_slots(const GroupArgs& args, cudaStream_t stream) {
   groups.begin = groups.tiles + 1;
   groups.experts = args.experts;
   constexpr int kMostInts = (48 << 10) / 4;  // of shared memory
-  const int warps = std::clamp((kMostInts - 2 * (args.experts + 1)) / args.experts, 1, kThreads / 32);
-  const auto shared = static_cast<size_t>(warps * args.experts + 2 * (args.experts + 1)) * sizeof(int32_t);
-  group_kernel<<<1, kThreads, shared, stream>>>(args, groups, warps);
+  constexpr int kShare = 1024;               // slots
+  constexpr int kMostBlocks = 32;
+  const int others = 3 * args.experts + 2;
+  const int warps = std::clamp((kMostInts - others) / args.experts, 1, kThreads / 32);
+  const auto shared = static_cast<size_t>(warps * args.experts + others) * sizeof(int32_t);
+  const auto blocks = static_cast<unsigned>(std::clamp((args.slots + kShare - 1) / kShare, 1, kMostBlocks));
+  group_kernel<<<blocks, kThreads, shared, stream>>>(args, groups, warps);
   check_launch("group_slots");
   return groups;
 }

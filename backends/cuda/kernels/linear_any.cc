@@ -1,5 +1,7 @@
 #include "backends/cuda/kernels/linear_any.h"
 
+#include <vector>
+
 #include "backends/cuda/kernels/hopper/linear_hopper.h"
 #include "backends/cuda/kernels/linear_few.h"
 #include "backends/cuda/kernels/linear_many.h"
@@ -7,7 +9,7 @@
 namespace assay::cuda {
 namespace {
 
-// Of one layer, without wgmma.
+// Without wgmma.
 void linear_alone(const LinearArgs& args, cudaStream_t stream) {
   constexpr int kFewSlots = 2;  // slots an expert, on average
   const int few = args.groups == nullptr ? kTileTokens : kFewSlots * args.groups->experts;
@@ -20,23 +22,48 @@ void linear_alone(const LinearArgs& args, cudaStream_t stream) {
   }
 }
 
+// The jobs as wgmma takes them: experts' vectors between the layers sorted, and before them where that pays.
+void mlps_on_hopper(std::span<const MlpJob> jobs, cudaStream_t stream) {
+  constexpr int kManySlots = 32;  // an expert, on average
+  HopperJob first[kMostJobs];
+  HopperJob second[kMostJobs];
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    first[i].job = jobs[i].first;
+    second[i].job.linear = jobs[i].second;
+    LinearArgs& into = first[i].job.linear;
+    if (into.groups == nullptr) continue;
+    first[i].sorted_inner = true;
+    second[i].sorted_x = true;
+    second[i].old_groups = true;
+    if (jobs[i].sorted.data == nullptr || into.tokens < kManySlots * into.groups->experts) continue;
+    sort_rows({into.x, into.x_divisor, into.groups->order, into.tokens, jobs[i].sorted}, stream);
+    into.x = jobs[i].sorted;
+    first[i].sorted_x = true;
+  }
+  linear_hopper({first, jobs.size()}, stream);
+  linear_hopper({second, jobs.size()}, stream);
+}
+
 }  // namespace
 
 void linear_any(const LinearArgs& args, cudaStream_t stream) {
   const LinearJob job{args, {}};
-  linear_jobs({&job, 1}, stream);
+  const bool few = args.groups == nullptr && args.tokens <= kTileTokens;
+  if (few || !hopper_takes({&job, 1})) return linear_alone(args, stream);
+  const HopperJob on_hopper{job};
+  linear_hopper({&on_hopper, 1}, stream);
 }
 
-void linear_jobs(std::span<const LinearJob> jobs, cudaStream_t stream) {
-  const bool few = jobs.size() == 1 && jobs[0].linear.groups == nullptr && jobs[0].linear.tokens <= kTileTokens;
-  if (!few && hopper_takes(jobs)) return linear_hopper(jobs, stream);
-  for (const LinearJob& job : jobs) {
-    if (job.activate.y.data == nullptr && jobs.size() == 1) {
-      linear_alone(job.linear, stream);
-      continue;
-    }
-    linear_any(job.linear, stream);
-    if (job.activate.y.data != nullptr) activate(job.activate, stream);
+void linear_mlps(std::span<const MlpJob> jobs, cudaStream_t stream) {
+  std::vector<LinearJob> all;
+  for (const MlpJob& job : jobs) all.push_back(job.first);
+  const bool first = hopper_takes(all);
+  for (size_t i = 0; i < jobs.size(); ++i) all[i] = {jobs[i].second, {}};
+  if (first && hopper_takes(all)) return mlps_on_hopper(jobs, stream);
+  for (const MlpJob& job : jobs) {
+    linear_any(job.first.linear, stream);
+    activate(job.first.activate, stream);
+    linear_any(job.second, stream);
   }
 }
 

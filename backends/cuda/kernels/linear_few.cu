@@ -43,9 +43,14 @@ __global__ void __launch_bounds__(kMostWarps * 32) few_kernel(LinearArgs a, Grou
       b[k][1] = load_ahead(at + 4);
     }
     float acc[4] = {};
+    if (tiles == kSegmentTiles) {
 #pragma unroll
-    for (int k = 0; k < kSegmentTiles; ++k) {
-      if (k < tiles) mma(acc, held[k], b[k][0], b[k][1]);
+      for (int k = 0; k < kSegmentTiles; ++k) mma(acc, held[k], b[k][0], b[k][1]);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kSegmentTiles - 1; ++k) {
+        if (k < tiles) mma(acc, held[k], b[k][0], b[k][1]);
+      }
     }
     sums[segment * 32 + lane] = make_float4(acc[0], acc[1], acc[2], acc[3]);
   }

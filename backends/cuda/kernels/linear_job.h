@@ -12,4 +12,11 @@ struct LinearJob {
   ActivateArgs activate = {};
 };
 
+// The two layers of an MLP, or of the MLPs of experts; second.x is first.activate.y.
+struct MlpJob {
+  LinearJob first = {};
+  LinearArgs second = {};
+  Inputs sorted = {};  // room for the inputs of as many slots as there are, of first.linear.x's stride; data null: none
+};
+
 }  // namespace assay::cuda

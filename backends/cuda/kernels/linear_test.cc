@@ -89,7 +89,8 @@ Floats tensor(const Bits& w, const Bits& x, int rows, int cols, bool gated = fal
 void on_wgmma(const LinearArgs& args, cudaStream_t stream) {
   const LinearJob job{args, {}};
   if (hopper_takes({&job, 1})) {
-    linear_hopper({&job, 1}, stream);
+    const HopperJob on_hopper{job};
+    linear_hopper({&on_hopper, 1}, stream);
   } else {
     linear_many(args, stream);  // another GPU
   }
@@ -242,6 +243,18 @@ TEST_F(LinearKernel, EveryVersionGivesTheBitsOfTheSimpleKernel) {
   }
 }
 
+TEST_F(LinearKernel, SoManyRowsThatItemsOfWgmmaAreWideGiveTheSameBits) {
+  const int rows = 9000;
+  for (const int cols : {256, 272, 336}) {
+    for (const int tokens : {9, 30, 45, 60, 75, 90, 110, 128}) {
+      const Bits w = narrow(some_floats(static_cast<size_t>(rows * cols), 12));
+      const Bits x = narrow(some_floats(static_cast<size_t>(tokens * cols), 13));
+      EXPECT_TRUE(same_bits(tensor(w, x, rows, cols, false, on_wgmma), tensor(w, x, rows, cols)))
+          << cols << " columns, " << tokens << " tokens";
+    }
+  }
+}
+
 // Slots of each expert; the sizes at which tiles begin to differ.
 const std::vector<int> kGroupSizes = {7, 0, 129, 1, 8, 9, 127, 65, 0, 260};
 
@@ -318,42 +331,66 @@ TEST_F(LinearKernel, EveryVersionGivesExpertsTheBitsOfTheSimpleKernel) {
   }
 }
 
-TEST_F(LinearKernel, JobsTogetherWithTheirActivationsGiveTheBitsOfOneAfterTheOther) {
-  for (const int width : {32, 144, 200}) {  // 200: a matrix whose activation stays a step of its own
-    const Experts experts(kGroupSizes, {nullptr, 2 * width, 300, Number::kBfloat16, true, true}, 3, 21);
-    const Experts shared({100}, {nullptr, 2 * width, 300, Number::kBfloat16, true, true}, 1, 22);
-    const auto run = [&](bool together) {
-      std::vector<DeviceBuffer<uint16_t>> inner;
-      std::vector<LinearJob> jobs;
-      const auto fc1 = upload(not_written(static_cast<size_t>(experts.slots * 2 * width)));
-      for (const Experts* layer : {&experts, &shared}) {
-        LinearJob job{layer->args, {}};
-        job.linear.y = fc1.data();
-        if (layer == &shared) job.linear.groups = nullptr;
-        inner.push_back(upload(Bits(static_cast<size_t>(layer->slots * round_up(width, kTile)), 0x7fff)));
-        job.activate.fc1 = fc1.data();
-        job.activate.factor = layer == &experts ? experts.factor.data() : nullptr;
-        job.activate.y = {inner.back().data(), round_up(width, kTile), true};
-        job.activate.tokens = layer->slots;
-        job.activate.width = width;
-        jobs.push_back(job);
-      }
-      if (together) {
-        linear_jobs(jobs, nullptr);
-      } else {
-        for (const LinearJob& job : jobs) {
-          linear(job.linear, nullptr);
-          activate(job.activate, nullptr);
-        }
-      }
-      Bits all = download(inner[0]);
-      const Bits more = download(inner[1]);
-      all.insert(all.end(), more.begin(), more.end());
-      return all;
-    };
-    const Bits apart = run(false);
-    EXPECT_EQ(std::count(apart.begin(), apart.end(), 0x7fff), 0);
-    EXPECT_TRUE(same_bits(run(true), apart)) << "width " << width;
+// Experts of these sizes and a shared MLP, together or each layer and activation by itself: both results.
+Floats mlps(const std::vector<int>& sizes, int width, bool together) {
+  constexpr int kHidden = 300;
+  constexpr int kTopk = 3;
+  const Matrix into{nullptr, 2 * width, kHidden, Number::kBfloat16, true, true};
+  const Matrix out{nullptr, 150, width, Number::kBfloat16, true};
+  const std::vector<int> all{100};
+  const Experts layers[2][2] = {{{sizes, into, kTopk, 21}, {sizes, out, 1, 22}},
+                                {{all, into, 1, 23}, {all, out, 1, 24}}};
+  const auto stride = static_cast<size_t>(round_up(width, kTile));
+  const auto slots = static_cast<size_t>(layers[0][0].slots);
+  const auto fc1 = upload(not_written(std::max(slots, size_t{100}) * static_cast<size_t>(2 * width)));
+  const auto sorted = upload(Bits(slots * static_cast<size_t>(round_up(kHidden, kTile)), 0x7fff));
+  std::vector<DeviceBuffer<uint16_t>> inner;
+  std::vector<DeviceBuffer<float>> y;
+  std::vector<MlpJob> jobs;
+  for (const Experts(&layer)[2] : layers) {
+    const auto tokens = static_cast<size_t>(layer[0].slots);
+    inner.push_back(upload(Bits(tokens * stride, 0x7fff)));
+    y.push_back(upload(not_written(tokens * 150)));
+    MlpJob job{{layer[0].args, {}}, layer[1].args, {}};
+    job.first.linear.y = fc1.data();
+    job.first.activate.fc1 = fc1.data();
+    job.first.activate.factor = jobs.empty() ? layer[0].factor.data() : nullptr;
+    job.first.activate.y = {inner.back().data(), static_cast<int>(stride), true};
+    job.first.activate.tokens = layer[0].slots;
+    job.first.activate.width = width;
+    job.second.x = job.first.activate.y;
+    job.second.y = y.back().data();
+    if (jobs.empty()) {
+      job.sorted = {sorted.data(), round_up(kHidden, kTile), true};
+    } else {
+      job.first.linear.groups = job.second.groups = nullptr;
+    }
+    jobs.push_back(job);
+  }
+  if (together) {
+    linear_mlps(jobs, nullptr);
+  } else {
+    for (const MlpJob& job : jobs) {
+      linear(job.first.linear, nullptr);
+      activate(job.first.activate, nullptr);
+      linear(job.second, nullptr);
+    }
+  }
+  Floats results = download(y[0]);
+  const Floats more = download(y[1]);
+  results.insert(results.end(), more.begin(), more.end());
+  return results;
+}
+
+TEST_F(LinearKernel, MlpsTogetherGiveTheBitsOfTheirLayersOneAfterTheOther) {
+  const std::vector<int> few{7, 0, 13, 1, 8, 9};                  // an expert; not sorted before the first layer
+  const std::vector<int> many{300, 170, 0, 1, 257, 128, 9, 500};  // blocks in fours
+  for (const std::vector<int>& sizes : {few, kGroupSizes, many}) {
+    for (const int width : {32, 144, 200}) {  // 200: a matrix whose activation stays a step of its own
+      const Floats apart = mlps(sizes, width, false);
+      EXPECT_EQ(std::count_if(apart.begin(), apart.end(), [](float v) { return v != v; }), 0);
+      EXPECT_TRUE(same_bits(mlps(sizes, width, true), apart)) << "width " << width << ", experts " << sizes.size();
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 #include "backends/cuda/kernels/choose.cuh"
+#include "backends/cuda/kernels/dependent_launch.cuh"
 #include "backends/cuda/kernels/linear_result.cuh"
 #include "backends/cuda/kernels/norm.cuh"
 #include "backends/cuda/kernels/routing.h"
@@ -14,11 +15,11 @@ __global__ void choose_kernel(ChooseOnDevice a) {
   choose_token(a, a.args.logits + int64_t{token} * a.experts, token, scratch);
 }
 
-constexpr int kRouteWarps = kTileTokens;
+constexpr int kRouteWarps = 2 * kTileTokens;
 constexpr int kSegmentTiles = kBlock / kTile;
 
-// One block: the norm of 8 tokens, their logits and their choices, a warp each. Warp w takes the segments w, w + 8 ...
-// of K; their sums (segments, row tiles, 32 lanes, 4) meet in shared memory.
+// One block: the norm of 8 tokens, their logits and their choices, a warp each. Two warps take a segment of K, half of
+// the row tiles each; the segments' sums (segments, row tiles, 32 lanes, 4) meet in shared memory.
 __global__ void __launch_bounds__(kRouteWarps * 32) route_kernel(LinearArgs a, ChooseOnDevice choose, NormArgs norm) {
   extern __shared__ float4 sums[];
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -28,6 +29,7 @@ __global__ void __launch_bounds__(kRouteWarps * 32) route_kernel(LinearArgs a, C
   const int k_tiles = (a.weight.cols + kTile - 1) / kTile;
   const int row_tiles = (a.weight.rows + kTile - 1) / kTile;
   const int segments = (k_tiles + kSegmentTiles - 1) / kSegmentTiles;
+  start_kernel_after();
   if (norm.x != nullptr) {
     if (warp < count) {
       normalise_by_warp(norm, norm.x + int64_t{first + warp} * norm.width,
@@ -39,7 +41,8 @@ __global__ void __launch_bounds__(kRouteWarps * 32) route_kernel(LinearArgs a, C
   const int64_t row = first + (lane / 4 < count ? lane / 4 : 0);
   const auto* x =
       reinterpret_cast<const uint32_t*>(static_cast<const Bfloat16*>(a.x.data) + row * a.x.stride) + lane % 4;
-  for (int segment = warp; segment < segments; segment += kRouteWarps) {
+  for (int half = warp; half < 2 * segments; half += kRouteWarps) {
+    const int segment = half / 2;
     const int begin = segment * kSegmentTiles;
     const int tiles = min(kSegmentTiles, k_tiles - begin);
     uint32_t b[kSegmentTiles][2];
@@ -49,15 +52,20 @@ __global__ void __launch_bounds__(kRouteWarps * 32) route_kernel(LinearArgs a, C
       b[k][0] = load_ahead(at);
       b[k][1] = load_ahead(at + 4);
     }
-    for (int tile = 0; tile < row_tiles; ++tile) {
+    for (int tile = half % 2; tile < row_tiles; tile += 2) {
       const uint4* w = static_cast<const uint4*>(a.weight.data) + (int64_t{tile} * k_tiles + begin) * 32 + lane;
       uint4 held[kSegmentTiles];
 #pragma unroll
       for (int k = 0; k < kSegmentTiles; ++k) held[k] = load_ahead(w + (k < tiles ? k : 0) * 32);
       float acc[4] = {};
+      if (tiles == kSegmentTiles) {
 #pragma unroll
-      for (int k = 0; k < kSegmentTiles; ++k) {
-        if (k < tiles) mma(acc, held[k], b[k][0], b[k][1]);
+        for (int k = 0; k < kSegmentTiles; ++k) mma(acc, held[k], b[k][0], b[k][1]);
+      } else {
+#pragma unroll
+        for (int k = 0; k < kSegmentTiles - 1; ++k) {
+          if (k < tiles) mma(acc, held[k], b[k][0], b[k][1]);
+        }
       }
       sums[(segment * row_tiles + tile) * 32 + lane] = make_float4(acc[0], acc[1], acc[2], acc[3]);
     }
@@ -83,9 +91,10 @@ __global__ void __launch_bounds__(kRouteWarps * 32) route_kernel(LinearArgs a, C
     }
   }
   __syncthreads();
+  if (warp >= count) return;
   float* const scratch =
       logits + kTileTokens * choose.experts + warp * choose_floats(choose.experts, choose.groups, choose.topk);
-  if (warp < count) choose_token(choose, logits + warp * choose.experts, first + warp, scratch);
+  choose_token(choose, logits + warp * choose.experts, first + warp, scratch);
 }
 
 constexpr size_t kMostShared = size_t{48} << 10;

@@ -2,6 +2,7 @@
 // ring of stages, two multiply (64 rows each), one writes results, so that tensor cores do not wait for activations.
 #pragma once
 
+#include "backends/cuda/kernels/dependent_launch.cuh"
 #include "backends/cuda/kernels/hopper/plan.cuh"
 #include "backends/cuda/kernels/hopper/ptx.cuh"
 
@@ -21,6 +22,7 @@ inline constexpr int kTileBytes = kTile * kTile * 2;
 inline constexpr int kRunBytes = kChunkTiles * kTileBytes;      // of one row tile in a stage: 2 KB
 inline constexpr int kWeightBytes = kItemRowTiles * kRunBytes;  // of a stage: 16 KB
 inline constexpr int kRowBytes = kChunkTiles * kTile * 2;       // of a token in a stage: 128
+inline constexpr int kMapBytes = 8;                             // of an element of the weights' map
 inline constexpr int kStageBytes = kWeightBytes + kMostTokens * kRowBytes;
 inline constexpr int kItemRows = kItemRowTiles * kTile;
 
@@ -33,7 +35,7 @@ struct HopperShared {
   uint64_t empty[kStages];                 // every multiplying warp has used them
   uint64_t results_full;
   uint64_t results_empty;
-  int first[kMostEntries + 1];
+  HopperPlan plan;
 };
 static_assert(sizeof(HopperShared) <= 232448);
 
@@ -61,10 +63,17 @@ class Ring {
     stage_ = 0;
     phase_ ^= 1u;
   }
-  // The warp is done with the stage `back` before this one.
+  // The warp is done with the stage `back` before this one; all blocks of the cluster are told, as they all copy to it.
+  template <class Blocks>
   __device__ void release(int back) const {
     const int stage = stage_ < back ? stage_ + kStages - back : stage_ - back;
-    if (threadIdx.x % 32 == 0) barrier_arrive(empty_ + static_cast<uint32_t>(stage) * 8);
+    const uint32_t barrier = empty_ + static_cast<uint32_t>(stage) * 8;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if constexpr (Blocks::kBlocks == 1) {
+      if (lane == 0) barrier_arrive(barrier);
+    } else {
+      if (lane < Blocks::kBlocks) barrier_arrive_at(barrier, lane);
+    }
   }
 
  private:

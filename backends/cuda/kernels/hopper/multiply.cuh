@@ -24,9 +24,15 @@ __device__ __forceinline__ void add_segment(float (&total)[kCount], float (&acc)
   }
 }
 
-// total = the dots (linear.h) of the warp's 16 rows; lane_weights: where in a stage the lane's part of them is.
-template <int kTokens>
-__device__ __forceinline__ void multiply(Ring& ring, int k_tiles, uint32_t lane_weights, float (&total)[kTokens / 2]) {
+// Where in a stage a lane finds its part of the weights, and its warpgroup the tokens, in bytes.
+struct Operands {
+  uint32_t weights;
+  uint32_t tokens;
+};
+
+// total = the dots (linear.h) of the warp's 16 rows.
+template <int kTokens, class Blocks>
+__device__ __forceinline__ void multiply(Ring& ring, int k_tiles, const Operands& at, float (&total)[kTokens / 2]) {
   constexpr int kSegmentTiles = kSegmentChunks * kChunkTiles;
   float acc[kTokens / 2];
 #pragma unroll
@@ -38,8 +44,8 @@ __device__ __forceinline__ void multiply(Ring& ring, int k_tiles, uint32_t lane_
     for (int c = 0; c < kSegmentChunks; ++c) {
       ring.wait_full();
 #pragma unroll
-      for (int k = 0; k < kChunkTiles; ++k) w[c % 2][k] = load_shared(ring.data() + lane_weights + k * kTileBytes);
-      const uint64_t tokens = descriptor(ring.data() + kWeightBytes);
+      for (int k = 0; k < kChunkTiles; ++k) w[c % 2][k] = load_shared(ring.data() + at.weights + k * kTileBytes);
+      const uint64_t tokens = descriptor(ring.data() + at.tokens);
       wgmma_fence();
 #pragma unroll
       for (int k = 0; k < kChunkTiles; ++k) wgmma(acc, w[c % 2][k], tokens + static_cast<uint64_t>(2 * k), c + k > 0);
@@ -47,13 +53,13 @@ __device__ __forceinline__ void multiply(Ring& ring, int k_tiles, uint32_t lane_
       if (c > 0) {
         wgmma_wait<1>();
         hold(w[(c + 1) % 2]);
-        ring.release(1);
+        ring.release<Blocks>(1);
       }
       ring.next();
     }
     wgmma_wait<0>();
     hold(w[(kSegmentChunks - 1) % 2]);
-    ring.release(1);
+    ring.release<Blocks>(1);
     add_segment(total, acc);
   }
   if (left == 0) return;
@@ -62,30 +68,36 @@ __device__ __forceinline__ void multiply(Ring& ring, int k_tiles, uint32_t lane_
     if (step == 0) {
       ring.wait_full();
     }
-    const uint4 w = load_shared(ring.data() + lane_weights + static_cast<uint32_t>(step * kTileBytes));
+    const uint4 w = load_shared(ring.data() + at.weights + static_cast<uint32_t>(step * kTileBytes));
     wgmma_fence();
-    wgmma(acc, w, descriptor(ring.data() + kWeightBytes) + static_cast<uint64_t>(2 * step), k > 0);
+    wgmma(acc, w, descriptor(ring.data() + at.tokens) + static_cast<uint64_t>(2 * step), k > 0);
     wgmma_commit();
     wgmma_wait<0>();
     if (step < kChunkTiles - 1 && k < left - 1) continue;
     ring.next();
-    ring.release(1);
+    ring.release<Blocks>(1);
   }
   add_segment(total, acc);
 }
 
-// One item: its dots, then its results to where the writing warpgroup finds them.
-template <int kTokens>
+// One item: its dots, then its results to where the writing warpgroup finds them. kNarrow: both warpgroups take the
+// same 64 rows, the second one the tokens behind the first kTokens.
+template <int kTokens, bool kNarrow, class Blocks>
 __device__ __forceinline__ void take_item(HopperShared& shared, int k_tiles, Ring& ring, uint32_t& phase) {
   const int thread = static_cast<int>(threadIdx.x) - 2 * kWarpgroup;
   const int lane = thread % 32;
+  const int row_tile = kNarrow ? thread / 32 % kNarrowRowTiles : thread / 32;
+  const int token = kNarrow ? thread / kWarpgroup * kTokens : 0;
   float total[kTokens / 2];
-  multiply<kTokens>(ring, k_tiles, static_cast<uint32_t>(thread / 32 * kRunBytes + lane * 16), total);
+  multiply<kTokens, Blocks>(ring, k_tiles,
+                            {static_cast<uint32_t>(row_tile * kRunBytes + lane * 16),
+                             static_cast<uint32_t>(kWeightBytes + token * kRowBytes)},
+                            total);
   barrier_wait(shared_address(&shared.results_empty), phase ^ 1u);
   phase ^= 1u;
-  const int row = thread / 32 * kTile + lane / 4;
-  float* const low = shared.results + staged(lane % 4 * 2, row);  // tokens 8 further: the same place in a row
-  float* const high = shared.results + staged(lane % 4 * 2, row + 8);
+  const int row = row_tile * kTile + lane / 4;
+  float* const low = shared.results + staged(token + lane % 4 * 2, row);  // tokens 8 further: the same place in a row
+  float* const high = shared.results + staged(token + lane % 4 * 2, row + 8);
 #pragma unroll
   for (int i = 0; i < kTokens / 2; i += 4) {
     const int at = i * 2 * kItemRows;
@@ -98,38 +110,51 @@ __device__ __forceinline__ void take_item(HopperShared& shared, int k_tiles, Rin
   if (lane == 0) barrier_arrive(shared_address(&shared.results_full));
 }
 
+template <class Blocks>
+__device__ __forceinline__ void take_wide(HopperShared& shared, int k_tiles, int tokens, Ring& ring, uint32_t& phase) {
+  switch ((tokens + 15) / 16) {
+    case 0:
+    case 1:
+      if (tokens <= 8) return take_item<8, false, Blocks>(shared, k_tiles, ring, phase);
+      return take_item<16, false, Blocks>(shared, k_tiles, ring, phase);
+    case 2:
+      return take_item<32, false, Blocks>(shared, k_tiles, ring, phase);
+    case 3:
+      return take_item<48, false, Blocks>(shared, k_tiles, ring, phase);
+    case 4:
+      return take_item<64, false, Blocks>(shared, k_tiles, ring, phase);
+    case 5:
+      return take_item<80, false, Blocks>(shared, k_tiles, ring, phase);
+    case 6:
+      return take_item<96, false, Blocks>(shared, k_tiles, ring, phase);
+    case 7:
+      return take_item<112, false, Blocks>(shared, k_tiles, ring, phase);
+    default:
+      return take_item<128, false, Blocks>(shared, k_tiles, ring, phase);
+  }
+}
+
+// tokens: of the larger half.
+__device__ __forceinline__ void take_narrow(HopperShared& shared, int k_tiles, int tokens, Ring& ring,
+                                            uint32_t& phase) {
+  if (tokens <= 8) return take_item<8, true, Cluster<1, 1>>(shared, k_tiles, ring, phase);
+  if (tokens <= 16) return take_item<16, true, Cluster<1, 1>>(shared, k_tiles, ring, phase);
+  if (tokens <= 32) return take_item<32, true, Cluster<1, 1>>(shared, k_tiles, ring, phase);
+  take_item<64, true, Cluster<1, 1>>(shared, k_tiles, ring, phase);
+}
+
+template <class Blocks>
 __device__ __forceinline__ void multiply_items(const HopperWork& work, HopperShared& shared) {
   Ring ring(shared);
   uint32_t phase = 0;
   int entry = 0;
-  for (int index = static_cast<int>(blockIdx.x); index < shared.first[work.entries];
-       index += static_cast<int>(gridDim.x)) {
-    const HopperItem item = item_at(work, shared.first, index, entry);
-    const int k_tiles = work.parts[item.part].k_tiles;
-    switch ((item.count + 15) / 16) {
-      case 1:
-        item.count <= 8 ? take_item<8>(shared, k_tiles, ring, phase) : take_item<16>(shared, k_tiles, ring, phase);
-        break;
-      case 2:
-        take_item<32>(shared, k_tiles, ring, phase);
-        break;
-      case 3:
-        take_item<48>(shared, k_tiles, ring, phase);
-        break;
-      case 4:
-        take_item<64>(shared, k_tiles, ring, phase);
-        break;
-      case 5:
-        take_item<80>(shared, k_tiles, ring, phase);
-        break;
-      case 6:
-        take_item<96>(shared, k_tiles, ring, phase);
-        break;
-      case 7:
-        take_item<112>(shared, k_tiles, ring, phase);
-        break;
-      default:
-        take_item<128>(shared, k_tiles, ring, phase);
+  for (int index = first_item<Blocks>(); index < shared.plan.first[work.entries]; index += item_step<Blocks>()) {
+    const HopperItem item = item_at<Blocks>(work, shared.plan, index, entry);
+    const HopperPart& part = work.parts[item.part];
+    if (Blocks::kBlocks == 1 && part.item_tiles == kNarrowRowTiles) {
+      take_narrow(shared, part.k_tiles, (item.count + 1) / 2, ring, phase);
+    } else {
+      take_wide<Blocks>(shared, part.k_tiles, item.count, ring, phase);
     }
   }
 }

@@ -1,6 +1,8 @@
 // The instructions of compute capability 9.0 that linear_hopper.cu uses, one thin function each.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstdint>
 
 namespace assay::cuda {
@@ -46,14 +48,44 @@ __device__ inline uint64_t evict_normal() {
   return policy;
 }
 
-// `bytes` (a multiple of 16) from global to shared memory by the copy engine; the barrier counts them.
-__device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier, uint64_t policy) {
+// A box of the map's matrix, whose first element is (row, column), to shared memory by the copy engine; the barrier
+// counts its bytes. What lies outside of the matrix comes as zeros. The map is a kernel's parameter.
+__device__ inline void copy_box(uint32_t to, const CUtensorMap& map, int column, int row, uint32_t barrier,
+                                uint64_t policy) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
-          "r"(to),
-      "l"(from), "r"(bytes), "r"(barrier), "l"(policy)
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(barrier), "l"(policy)
       : "memory");
 }
+// The same to all blocks of the cluster in `blocks`, at the same place; the barrier at the same place of each counts.
+__device__ inline void copy_box_to_all(uint32_t to, const CUtensorMap& map, int column, int row, uint32_t barrier,
+                                       uint16_t blocks, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(barrier), "h"(blocks), "l"(policy)
+      : "memory");
+}
+
+// Clusters: the block's number in its own, the arrival at a barrier of another block of it (at the same place there),
+// and the barrier of all its threads.
+__device__ inline int cluster_rank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+}
+__device__ inline void barrier_arrive_at(uint32_t barrier, int rank) {
+  asm volatile(
+      "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
+__device__ inline void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 // 16 bytes from global to shared memory by the thread.
 __device__ inline void copy_async(uint32_t to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");

@@ -10,24 +10,25 @@ namespace assay::cuda {
 // The activation of what a gated matrix gave: four neurons a thread.
 __device__ __forceinline__ void write_gated(const HopperPart& part, const HopperItem& item, const float* results,
                                             int thread) {
-  constexpr int kQuads = kItemRowTiles * 2;
+  const int quads = part.item_tiles * 2;
   const ActivateArgs& a = part.activate;
-  const int first_tile = item.row_block * kItemRowTiles;
-  for (int i = thread; i < item.count * kQuads; i += kWarpgroup) {
-    const int quad = i % kQuads;
+  const int first_tile = item.row_block * part.item_tiles;
+  for (int i = thread; i < item.count * quads; i += kWarpgroup) {
+    const int quad = i % quads;
     const int neuron = (first_tile * 2 + quad) * 4;
     if (neuron >= a.width) continue;
-    const int token = item_token(part, item, i / kQuads);
+    const int token = item_token(part, item, i / quads);
     const int row = quad / 2 * kTile + quad % 2 * 4;
-    const float4 gate = *reinterpret_cast<const float4*>(results + staged(i / kQuads, row));
-    const float4 up = *reinterpret_cast<const float4*>(results + staged(i / kQuads, row + 8));
+    const float4 gate = *reinterpret_cast<const float4*>(results + staged(i / quads, row));
+    const float4 up = *reinterpret_cast<const float4*>(results + staged(i / quads, row + 8));
     float v[4] = {activated(a.activation, gate.x, up.x), activated(a.activation, gate.y, up.y),
                   activated(a.activation, gate.z, up.z), activated(a.activation, gate.w, up.w)};
     const float factor = a.factor == nullptr ? 1.0f : a.factor[token];  // v * 1 is v
     uint32_t bits[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n) bits[n] = arithmetic::to_bf16(v[n] * factor);
-    auto* to = static_cast<Bfloat16*>(a.y.data) + int64_t{token} * a.y.stride + neuron;
+    const int64_t place = part.sorted_inner ? item.begin + i / quads : token;
+    auto* to = static_cast<Bfloat16*>(a.y.data) + place * a.y.stride + neuron;
     *reinterpret_cast<uint2*>(to) = make_uint2(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16);
   }
 }
@@ -35,14 +36,14 @@ __device__ __forceinline__ void write_gated(const HopperPart& part, const Hopper
 // Four rows a thread.
 __device__ __forceinline__ void write_rows(const HopperPart& part, const HopperItem& item, const float* results,
                                            int thread) {
-  constexpr int kQuads = kItemRowTiles * 4;
+  const int quads = part.item_tiles * 4;
   const LinearArgs& a = part.linear;
-  const int first_tile = item.row_block * kItemRowTiles;
+  const int first_tile = item.row_block * part.item_tiles;
   const bool whole = !a.weight.gated && a.weight.rows % 4 == 0 && a.y_stride % 4 == 0;
-  for (int i = thread; i < item.count * kQuads; i += kWarpgroup) {
-    const int quad = i % kQuads;
-    const int token = item_token(part, item, i / kQuads);
-    const float4 dot = *reinterpret_cast<const float4*>(results + staged(i / kQuads, quad * 4));
+  for (int i = thread; i < item.count * quads; i += kWarpgroup) {
+    const int quad = i % quads;
+    const int token = item_token(part, item, i / quads);
+    const float4 dot = *reinterpret_cast<const float4*>(results + staged(i / quads, quad * 4));
     const float dots[4] = {dot.x, dot.y, dot.z, dot.w};
     if (whole) {
       const int row = first_tile * kTile + quad * 4;
@@ -68,13 +69,14 @@ __device__ __forceinline__ void write_rows(const HopperPart& part, const HopperI
   }
 }
 
+template <class Blocks>
 __device__ __forceinline__ void write_items(const HopperWork& work, HopperShared& shared) {
   const int thread = static_cast<int>(threadIdx.x) - kWarpgroup;
+  wait_for_kernel_before();
   uint32_t phase = 0;
   int entry = 0;
-  for (int index = static_cast<int>(blockIdx.x); index < shared.first[work.entries];
-       index += static_cast<int>(gridDim.x)) {
-    const HopperItem item = item_at(work, shared.first, index, entry);
+  for (int index = first_item<Blocks>(); index < shared.plan.first[work.entries]; index += item_step<Blocks>()) {
+    const HopperItem item = item_at<Blocks>(work, shared.plan, index, entry);
     const HopperPart& part = work.parts[item.part];
     barrier_wait(shared_address(&shared.results_full), phase);
     phase ^= 1u;
