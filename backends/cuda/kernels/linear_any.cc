@@ -40,8 +40,8 @@ void mlps_on_hopper(std::span<const MlpJob> jobs, cudaStream_t stream) {
     into.x = jobs[i].sorted;
     first[i].sorted_x = true;
   }
-  linear_hopper({first, jobs.size()}, stream);
-  linear_hopper({second, jobs.size()}, stream);
+  linear_hopper({first, jobs.size()}, stream, 1);
+  linear_hopper({second, jobs.size()}, stream, 1);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void linear_any(const LinearArgs& args, cudaStream_t stream) {
   const bool few = args.groups == nullptr && args.tokens <= kTileTokens;
   if (few || !hopper_takes({&job, 1})) return linear_alone(args, stream);
   const HopperJob on_hopper{job};
-  linear_hopper({&on_hopper, 1}, stream);
+  linear_hopper({&on_hopper, 1}, stream, 1);
 }
 
 void linear_mlps(std::span<const MlpJob> jobs, cudaStream_t stream) {
