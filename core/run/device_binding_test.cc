@@ -15,7 +15,6 @@
 namespace assay::run {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Key;
