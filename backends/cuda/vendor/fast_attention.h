@@ -23,8 +23,8 @@ struct RunTokens {
 class FastAttention {
  public:
   // For heads.heads query heads in heads.groups groups of heads.channels (64 or 128) channels. Makes the plans of the
-  // runs of `tokens` that begin a sequence. kUnsupported without cuDNN, with other shapes, or where cuDNN has no plan for
-  // them. Throws CudaError.
+  // runs of `tokens` that begin a sequence. kUnsupported without cuDNN, with other shapes, or where cuDNN has no plan
+  // for them. Throws CudaError.
   static Result<FastAttention> open(const std::vector<std::filesystem::path>& folders, const AttentionShape& heads,
                                     const RunTokens& tokens);
 
