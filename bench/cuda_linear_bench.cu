@@ -13,7 +13,6 @@
 
 #include "backends/cuda/kernels/hopper/linear_hopper.h"
 #include "backends/cuda/kernels/linear_any.h"
-#include "backends/cuda/kernels/linear_few.h"
 #include "backends/cuda/kernels/routing.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/runtime/stream.h"
@@ -154,14 +153,11 @@ class Bench {
     };
     dense("qkv", &BenchLayer::qkv, x_.data(), linear_any);
     dense("projection", &BenchLayer::projection, attended_.data(), linear_any);
-    dense("router", &BenchLayer::router, x_.data(), linear_few);
+    dense("router", &BenchLayer::router, x_.data(), linear_any);
     if (tokens <= 256) {
       row("head", 2.0 * kVocabulary * kHidden * n, 2.0 * kVocabulary * kHidden + 4.0 * n * kVocabulary,
           [&](int) { linear_any(plain(head_.matrix, x_.data()), stream_.get()); });
     }
-    row("norm, route", 2 * n * kExperts * kHidden, kExperts * kHidden * 2.0, [&](int l) { route_all(layers_[l]); });
-    row("route without norm", 2 * n * kExperts * kHidden, kExperts * kHidden * 2.0,
-        [&](int l) { route_all(layers_[l], false); });
     row("choose", 0, n * kExperts * 4, [&](int) { choose(random_logits_.data()); });
     row("group", 0, slots * 2, [&](int) { group(); });
     const double fc1_flops = 4 * slots * kWidth * kHidden;
@@ -205,7 +201,9 @@ class Bench {
     row("norm", 0, n * kHidden * 6, [&](int) { normalise(norm_args(), stream_.get()); });
     row("mixture of a layer", fc1_flops + fc2_flops + 2 * n * (shared1_size + shared2_size),
         fc1_bytes + fc2_bytes + 2 * (shared1_size + shared2_size), [&](int l) {
-          route_all(layers_[l]);
+          normalise(norm_args(), stream_.get());
+          linear_any(plain(layers_[l].router.matrix, attended_.data(), logits_.data()), stream_.get());
+          choose(logits_.data());
           mlps(layers_[l], group());
           sum();
         });
@@ -295,10 +293,6 @@ class Bench {
     return args;
   }
   void choose(const float* logits) { choose_experts(choice(logits), stream_.get()); }
-  void route_all(const BenchLayer& l, bool normed = true) {
-    const NormArgs norm = normed ? norm_args() : NormArgs{};
-    route({norm, plain(l.router.matrix, attended_.data(), logits_.data()), choice(logits_.data())}, stream_.get());
-  }
   Groups group() {
     return group_slots(
         {.chosen = chosen_.data(), .slots = tokens_ * kTopk, .experts = kExperts, .storage = groups_.data()},

@@ -75,17 +75,16 @@ class FeedForward {
   }
 
   void choose(uint16_t* chosen, float* margins) {
-    RouteArgs args{norm_of(config_, layer_.mlp_norm, w_), plain(layer_.router, input_, w_.router_logits.data()), {}};
-    args.logits.rounded = input_.bf16 && !config_.moe.router_fp32;
-    args.choose = {.moe = &config_.moe, .logits = w_.router_logits.data(), .bias = layer_.expert_bias};
-    args.choose.tokens = tokens_;
-    args.choose.experts = chosen;
-    args.choose.factors = w_.factors.data();
-    args.choose.margins = margins;
-    if (route_takes(args)) return route(args, stream_);
-    normalise(args.norm, stream_);
-    operators_.linear(args.logits, stream_);
-    choose_experts(args.choose, stream_);
+    normalise(norm_of(config_, layer_.mlp_norm, w_), stream_);
+    LinearArgs logits = plain(layer_.router, input_, w_.router_logits.data());
+    logits.rounded = input_.bf16 && !config_.moe.router_fp32;
+    operators_.linear(logits, stream_);
+    ChooseArgs choose{.moe = &config_.moe, .logits = w_.router_logits.data(), .bias = layer_.expert_bias};
+    choose.tokens = tokens_;
+    choose.experts = chosen;
+    choose.factors = w_.factors.data();
+    choose.margins = margins;
+    choose_experts(choose, stream_);
   }
 
   // Every slot through its expert, to w.expert_out.

@@ -4,7 +4,6 @@
 #include "backends/cuda/kernels/dependent_launch.cuh"
 #include "backends/cuda/kernels/device_math.cuh"
 #include "backends/cuda/kernels/elementwise.h"
-#include "backends/cuda/kernels/norm.cuh"
 #include "backends/cuda/runtime/error.h"
 
 namespace assay::cuda {
@@ -46,6 +45,11 @@ __device__ float block_dot(int width, float* lanes, const Step& step) {
   for (int b = 0; b < blocks; ++b) total = total + lanes[b * kLanes + lane];
   __syncthreads();
   return __shfl_sync(kWholeWarp, tree_sum(total), 0, kLanes);
+}
+
+// The last step of a norm; v: column i, scaled.
+__device__ float normalised(const NormArgs& a, float v, int i) {
+  return a.beta == nullptr ? v * a.gamma[i] : __fmaf_rn(v, a.gamma[i], a.beta[i]);
 }
 
 // Norm of one token by the whole block; x: (width).

@@ -9,13 +9,21 @@
 namespace assay::cuda {
 namespace {
 
+// Whether linear_few() is best: the matrix is read once, or so small that reading it for every 8 tokens costs less than
+// what a tile of tensor cores leaves idle (a router).
+bool few_tokens(const LinearArgs& args) {
+  constexpr int kFewSlots = 2;  // slots an expert, on average
+  constexpr int64_t kSmallMatrix = int64_t{1} << 19;
+  constexpr int kSomeTokens = 2048;
+  if (args.groups != nullptr) return args.tokens <= kFewSlots * args.groups->experts;
+  return args.tokens <= kTileTokens || (args.weight.bytes() <= kSmallMatrix && args.tokens <= kSomeTokens);
+}
+
 // Without wgmma.
 void linear_alone(const LinearArgs& args, cudaStream_t stream) {
-  constexpr int kFewSlots = 2;  // slots an expert, on average
-  const int few = args.groups == nullptr ? kTileTokens : kFewSlots * args.groups->experts;
   if (!args.x.bf16) {
     linear(args, stream);
-  } else if (args.tokens <= few) {
+  } else if (few_tokens(args)) {
     linear_few(args, stream);
   } else {
     linear_many(args, stream);
@@ -24,7 +32,7 @@ void linear_alone(const LinearArgs& args, cudaStream_t stream) {
 
 // The jobs as wgmma takes them: experts' vectors between the layers sorted, and before them where that pays.
 void mlps_on_hopper(std::span<const MlpJob> jobs, cudaStream_t stream) {
-  constexpr int kManySlots = 32;  // an expert, on average
+  constexpr int kManySlots = 4;  // an expert, on average
   HopperJob first[kMostJobs];
   HopperJob second[kMostJobs];
   for (size_t i = 0; i < jobs.size(); ++i) {
@@ -40,18 +48,17 @@ void mlps_on_hopper(std::span<const MlpJob> jobs, cudaStream_t stream) {
     into.x = jobs[i].sorted;
     first[i].sorted_x = true;
   }
-  linear_hopper({first, jobs.size()}, stream, 1);
-  linear_hopper({second, jobs.size()}, stream, 1);
+  linear_hopper({first, jobs.size()}, stream);
+  linear_hopper({second, jobs.size()}, stream);
 }
 
 }  // namespace
 
 void linear_any(const LinearArgs& args, cudaStream_t stream) {
   const LinearJob job{args, {}};
-  const bool few = args.groups == nullptr && args.tokens <= kTileTokens;
-  if (few || !hopper_takes({&job, 1})) return linear_alone(args, stream);
+  if ((args.groups == nullptr && few_tokens(args)) || !hopper_takes({&job, 1})) return linear_alone(args, stream);
   const HopperJob on_hopper{job};
-  linear_hopper({&on_hopper, 1}, stream, 1);
+  linear_hopper({&on_hopper, 1}, stream);
 }
 
 void linear_mlps(std::span<const MlpJob> jobs, cudaStream_t stream) {

@@ -263,7 +263,7 @@ std::vector<uint16_t> scattered(const std::vector<int>& sizes) {
   std::vector<uint16_t> chosen;
   std::vector<int> left = sizes;
   for (size_t e = 0; static_cast<int>(chosen.size()) < std::accumulate(sizes.begin(), sizes.end(), 0);
-       e = (e + 3) % sizes.size()) {
+       e = (e + 1) % sizes.size()) {
     if (left[e]-- > 0) chosen.push_back(static_cast<uint16_t>(e));
   }
   return chosen;

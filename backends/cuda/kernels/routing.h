@@ -1,8 +1,7 @@
 // Which experts each token goes to (backends/reference/arithmetic/routing.h), and the tokens by expert.
 #pragma once
 
-#include "backends/cuda/kernels/elementwise.h"
-#include "backends/cuda/kernels/linear.h"
+#include "backends/cuda/kernels/types.h"
 #include "backends/model/config/model_config.h"
 
 namespace assay::cuda {
@@ -18,16 +17,6 @@ struct ChooseArgs {
   float* margins = nullptr;     // (tokens)
 };
 void choose_experts(const ChooseArgs& args, cudaStream_t stream);
-
-// The norm before a mixture, the router's linear layer and the choice in one launch: the bits of normalise(), linear()
-// and choose_experts(). Where route_takes() is false: one after the other.
-struct RouteArgs {
-  NormArgs norm = {};      // y is logits.x; x null: logits.x is there already
-  LinearArgs logits = {};  // y is not written
-  ChooseArgs choose = {};  // logits are not read
-};
-bool route_takes(const RouteArgs& args);
-void route(const RouteArgs& args, cudaStream_t stream);
 
 // Tiles that `slots` slots over `experts` experts may need.
 constexpr int most_tiles(int slots, int experts) { return slots / kTileTokens + (slots < experts ? slots : experts); }
