@@ -68,13 +68,8 @@ __device__ inline void copy_box_to_all(uint32_t to, const CUtensorMap& map, int 
       : "memory");
 }
 
-// Clusters: the block's number in its own, the arrival at a barrier of another block of it (at the same place there),
-// and the barrier of all its threads.
-__device__ inline int cluster_rank() {
-  uint32_t rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return static_cast<int>(rank);
-}
+// Clusters: the arrival at a barrier of another block of the same cluster (at the same place there), and the barrier
+// of all the cluster's threads.
 __device__ inline void barrier_arrive_at(uint32_t barrier, int rank) {
   asm volatile(
       "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
