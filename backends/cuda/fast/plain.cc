@@ -14,7 +14,7 @@ class PlainStep {
   PlainStep(const StepArgs& args, cudaStream_t stream)
       : args_(args), model_(*args.model), stream_(stream), tokens_(static_cast<size_t>(args.tokens)) {
     const StepShape shape = step_shape(model_, args.tokens, 1);
-    const auto widest = static_cast<size_t>(shape.inner + shape.shared_width);
+    const auto widest = static_cast<size_t>(shape.inner) + static_cast<size_t>(shape.shared_width);
     x_ = DeviceBuffer<float>(tokens_ * kHidden);
     normed_ = DeviceBuffer<uint16_t>(tokens_ * kHidden);
     qkv_ = DeviceBuffer<float>(tokens_ * 3 * kHidden);

@@ -45,7 +45,7 @@ void RandomModel::make_model() {
   model_.groups = shape_.groups;
   model_.heads_per_group = kHidden / kHeadSize / shape_.groups;
   model_.eps = 1e-5f;
-  const size_t qkv_rows = static_cast<size_t>(kHidden + 2 * shape_.groups * kHeadSize);
+  const size_t qkv_rows = kHidden + 2 * static_cast<size_t>(shape_.groups) * kHeadSize;
   for (int i = 0; i < shape_.layers; ++i) {
     const bool dense = i < shape_.dense_layers;
     LayerWeights layer;
@@ -117,8 +117,10 @@ void RandomModel::make_cache() {
   args_.cache.values = weights(rows * static_cast<size_t>(shape_.layers), kHeadSize, 8.0f);
   blocks_.resize(static_cast<size_t>(blocks));
   for (int i = 0; i < blocks; ++i) blocks_[static_cast<size_t>(i)] = blocks - 1 - i;
-  std::vector<int32_t> tables;
-  for (int t = 0; t < shape_.tokens; ++t) tables.push_back(t * shape_.positions / shape_.block_size);
+  std::vector<int32_t> tables(static_cast<size_t>(shape_.tokens));
+  for (int t = 0; t < shape_.tokens; ++t) {
+    tables[static_cast<size_t>(t)] = t * shape_.positions / shape_.block_size;
+  }
   auto* device_blocks = take<int32_t>(blocks_.size());
   auto* device_tables = take<int32_t>(tables.size());
   check(cudaMemcpy(device_blocks, blocks_.data(), blocks_.size() * sizeof(int32_t), cudaMemcpyHostToDevice),
@@ -164,7 +166,7 @@ std::vector<void*> RandomModel::new_rows() const {
   for (void* half : {args_.cache.keys, args_.cache.values}) {
     for (int layer = 0; layer < shape_.layers; ++layer) {
       for (int t = 0; t < args_.tokens; ++t) {
-        const auto at = static_cast<size_t>(position_ + t * spread_);
+        const auto at = static_cast<size_t>(position_) + static_cast<size_t>(t) * static_cast<size_t>(spread_);
         const auto first = static_cast<size_t>(t * shape_.positions / shape_.block_size);
         const auto block = static_cast<size_t>(blocks_[first + at / block_size]);
         for (int group = 0; group < shape_.groups; ++group) {
