@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cuda/fast/shapes.h"
+#include "backends/cuda/kernels/dependent_launch.cuh"
 
 namespace assay::cuda::fast {
 
@@ -102,11 +103,6 @@ __device__ inline uint4 load_matrices_transposed(uint32_t row) {
                : "memory");
   return v;
 }
-
-// Programmatic dependent launch: all that kernels before this one wrote is visible after wait_for_kernel_before();
-// the kernel after this one may start (its part before the wait) once every block called start_kernel_after().
-__device__ inline void wait_for_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-__device__ inline void start_kernel_after() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 // Waits until *at >= value; what was written before the releases that brought it there is then in the second-level
 // cache, from where it must be read (__ldcg, load_global, copy_async). An acquire would empty the first-level cache
