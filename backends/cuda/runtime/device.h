@@ -20,7 +20,7 @@ struct Device {
 // Compute capability that the machine code is built for; later ones run its PTX.
 inline constexpr int kLeastMajor = 9;
 
-// Every usable device's best: the first of the lowest index. kInfra with the reason when there is none: no driver, a
+// The usable device of the lowest index. kInfra with the reason when there is none: no driver, a
 // driver too old, no device, or none of compute capability 9.0 or later.
 Result<Device> find_device();
 

@@ -1,19 +1,14 @@
 #include "backends/cuda/vendor/fast_prefill.h"
 
-#include <cstdio>
 #include <utility>
+
+#include "backends/cuda/runtime/memory_text.h"
 
 namespace assay::cuda::vendor {
 namespace {
 
 constexpr char kRefused[] = "backend option 'prefill': fast cannot be used; take exact";
 constexpr char kOption[] = "prefill=fast: ";
-
-std::string gigabytes(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2f GB", static_cast<double>(bytes) * 1e-9);
-  return text;
-}
 
 std::string shape_text(const GemmPlan& plan) { return std::to_string(plan.rows) + " x " + std::to_string(plan.cols); }
 
