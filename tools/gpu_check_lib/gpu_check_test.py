@@ -238,6 +238,7 @@ class WholeRuns(Folder):
             "build/bin/cuda_vendor_bench",
             "#!/bin/sh\necho '# c'; echo 'gemm.qkv.128.cublaslt 11 us'; echo 'attention.128.cudnn 7 us'\n",
         )
+        self.say("python/torch.py", "raise ImportError('no torch here')\n")  # whatever this machine has
         for name in ("cuda_kernels_test", "cuda_fast_test"):
             self.say(f"build/tests/{name}", GTEST.replace("FAILURE", "").replace("CODE", "0"))
         (self.dir / "build/gpu_tests.txt").write_text("cuda_kernels_test\ncuda_fast_test\n")
@@ -256,7 +257,12 @@ class WholeRuns(Folder):
             capture_output=True,
             text=True,
             cwd=self.dir,
-            env={**os.environ, "PATH": path, "GIT_DIR": str(self.dir / "nowhere")},
+            env={
+                **os.environ,
+                "PATH": path,
+                "GIT_DIR": str(self.dir / "nowhere"),
+                "PYTHONPATH": str(self.dir / "python"),
+            },
         )
         return done.returncode, done.stdout + done.stderr
 
@@ -288,6 +294,19 @@ class WholeRuns(Folder):
             r"benchmark: prefill=fast \| exit code 1: prefill: fast is not in this build \| passes \| – \| ..FAILED",
         )
 
+    def test_a_value_that_misses_its_must_fails_the_stage(self):
+        self.assertEqual(self.run_stages("tests")[0], 0)
+        for name in ("cuda_kernels_test", "cuda_fast_test"):
+            self.say(f"build/tests/{name}", GTEST.replace("FAILURE", "").replace("CODE", "0").replace("3.0e-06", "3e-4"))
+        code, text = self.run_stages("tests")
+        self.assertEqual(code, 1)
+        self.assertIn("**MISSED**", self.line_of(text, "fp32 models: largest difference of a logprob to Megatron-LM's"))
+
+    def test_the_commands_of_the_16b_rows_are_whole(self):
+        _, text = self.run_stages("bench")
+        self.assertRegex(text, r"build/cuda/bin/assay bench decode --context 128,1024,4096 .* -- \$SIXTEEN_B`")
+        self.assertRegex(text, r"\| model of these commands \| .*`SIXTEEN_B='--num-layers 27 .*--bf16'` \|")
+
     def test_tests_that_see_no_device_do_not_pass(self):
         blind = (
             GTEST.replace("FAILURE", "")
@@ -300,9 +319,9 @@ class WholeRuns(Folder):
         self.assertRegex(text, r"tests: cuda_fast_test \| .*no CUDA device: driver too old \| passes \| – \| ..FAILED")
 
     def test_a_peer_that_cannot_run_is_a_row(self):
-        code, text = self.run_stages("peers")  # no PyTorch, no transformers or no GPU here
+        code, text = self.run_stages("peers")
         self.assertEqual(code, 1)
-        self.assertRegex(text, r"transformers: the run \| exit code 1: .+ \| passes \| – \| ..FAILED")
+        self.assertRegex(text, r"transformers: the run \| exit code 1: .*no torch here \| passes \| – \| ..FAILED")
 
     def test_loading_measures_runs_the_case_and_leaves_nothing_behind(self):
         self.say("build/bin/make_checkpoint", '#!/bin/sh\nmkdir -p "$2" && echo x > "$2/file"\n')

@@ -15,6 +15,7 @@ SHAPES = (
     " --rotary-base 1000000 --untie-embeddings-and-output-weights --disable-bias-linear"
     " --max-position-embeddings 8192 --vocab-size 131072 --tokenizer-type NullTokenizer --bf16"
 )
+SHAPES_NAME = "SIXTEEN_B"  # of these words in the commands of the table
 TWIN = "testcases/gpt/gpt_static_inference_tp1_pp1_16b_random_weights"
 CHECKPOINT = (  # of that case, see its README
     "--layers 27 --hidden 2048 --heads 16 --kv-channels 128 --ffn 10944 --vocab 131072 --max-positions 4096"
@@ -28,7 +29,7 @@ def bench(place, report, words, what, name):
     shapes = SHAPES.replace("--num-layers 27", "--num-layers 2") if place.quick else SHAPES
     command = [place.program("assay"), "bench", *words, "--random-weights", "--backend", "cuda"]
     done = program.run([*command, "--no-kernels", "--json", "--", *shapes.split()], place, name, 200)
-    shown = program.shown(command, place)
+    shown = f"{program.shown(command, place)} -- ${SHAPES_NAME}"
     lines = json_lines(done.output)
     if done.code != 0 or not lines:
         report.check(f"benchmark: {what}", False, done.trouble() or "it printed nothing", shown)

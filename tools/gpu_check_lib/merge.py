@@ -1,6 +1,6 @@
 """Results of stages, of one tree and one kind of device, put together into one Markdown table."""
 
-from gpu_check_lib import report, rows
+from gpu_check_lib import measurements, report, rows
 
 
 def collect(folders, strict):
@@ -95,6 +95,9 @@ def table(folders, strict=False):
         f"| device, driver | {some['device']}, {some['driver']} | | | | `nvidia-smi` | |",
         f"| tree of backends/cuda | {some['tree']} | | | | `git rev-parse HEAD:backends/cuda` | |",
     ]
+    if any(measurements.SHAPES_NAME in value["command"] for value in values.values()):
+        words = f"`{measurements.SHAPES_NAME}='{measurements.SHAPES}'`"
+        lines.append(f"| model of these commands | random weights | | | | {words} | |")
     known = {row.key for row in rows.ROWS} | {"peer_load"}
     missed = False
     body = [value_row(row, values, stages) for row in rows.ROWS]

@@ -12,7 +12,7 @@ from gpu_check_lib import machine, program
 class Place:
     bin: Path
     out: Path
-    scratch: Path = Path("/tmp")
+    scratch: Path
     quick: bool = False
     limit: float = 480  # seconds that any program may take at most
     checkpoint: Path | None = None  # of the random-weight case, where there is one already

@@ -30,7 +30,7 @@ def shown(command, place):
     return shlex.join(words)
 
 
-def run(command, place, name, limit, cwd=None):
+def run(command, place, name, limit):
     """`name`: of the log, PLACE.out/logs/NAME.log. Never raises for what the program does."""
     command = [str(word) for word in command]
     limit = min(limit, place.limit)
@@ -44,7 +44,7 @@ def run(command, place, name, limit, cwd=None):
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                cwd=cwd or place.root,
+                cwd=place.root,
                 start_new_session=True,
             )
         except OSError as error:

@@ -96,6 +96,15 @@ def why_void(row, values):
     return ""
 
 
+def misses(values):
+    """Keys of values that miss their must. Ratios that are void count as missed only in the merged table."""
+    return [
+        row.key
+        for row in ROWS
+        if row.key in values and not why_void(row, values) and judge(row, values[row.key]["value"])[1]
+    ]
+
+
 def judge(row, value):
     """(word for the table, missed)"""
     if row.must is None:
