@@ -101,7 +101,7 @@ class Pass {
     blocks_of_all_ = upload(blocks);
     keys_ = random_numbers(numbers_ * static_cast<size_t>(copies));
     values_ = random_numbers(numbers_ * static_cast<size_t>(copies));
-    queries_ = random_numbers(static_cast<size_t>(tokens_ * heads.all() * heads.channels));
+    queries_ = random_numbers(static_cast<size_t>(tokens_) * static_cast<size_t>(heads.all() * heads.channels));
     y_ = random_numbers(queries_.size());
     where_ = {tokens_,
               positions_.data(),

@@ -150,8 +150,7 @@ Status rows_by_piece(const WeightRef& weight, const WeightRows& wanted, const Re
   for (const Piece& piece : weight.pieces) {
     const int64_t last = std::min(wanted.end, first + piece.rows);
     if (next < last) {
-      const Status status = read(piece, bytes, {next - first, last - first});
-      if (!status.ok()) return status;
+      if (Status status = read(piece, bytes, {next - first, last - first}); !status.ok()) return status;
       bytes += static_cast<size_t>(last - next) * row_bytes;
       next = last;
     }
