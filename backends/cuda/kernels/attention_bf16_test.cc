@@ -186,9 +186,10 @@ class Pass {
 
 constexpr int kPositions[] = {0, 1, 14, 15, 16, 63, 64, 65, 100, 127, 128, 255, 256, 257, 300, 511, 512, 513};
 
-const Shape kShapes[] = {{16, 2, 1, 16},  {40, 1, 3, 16},  {64, 2, 2, 16},  {96, 1, 2, 16},
-                         {128, 2, 1, 16}, {128, 1, 3, 16}, {128, 1, 8, 16}, {192, 1, 1, 16},
-                         {256, 1, 2, 16}, {64, 1, 12, 16}, {20, 1, 20, 16}, {300, 1, 1, 16}};
+// The last two: so many heads that prompts are taken 128 tokens at a time, not 64 (attend_hopper.cu).
+const Shape kShapes[] = {{16, 2, 1, 16},  {40, 1, 3, 16},  {64, 2, 2, 16},   {96, 1, 2, 16},  {128, 2, 1, 16},
+                         {128, 1, 3, 16}, {128, 1, 8, 16}, {192, 1, 1, 16},  {256, 1, 2, 16}, {64, 1, 12, 16},
+                         {20, 1, 20, 16}, {300, 1, 1, 16}, {128, 27, 1, 16}, {64, 9, 3, 16}};
 
 std::string name(const Shape& s) {
   return std::to_string(s.channels) + " channels, " + std::to_string(s.per_group) + " heads a group, blocks of " +
@@ -239,6 +240,8 @@ TEST_F(AttentionBf16, NeighboursDoNotChangeABit) {
                                      {5, 255, 1},
                                      {0, 100, 1}});
       EXPECT_TRUE(agree(tokens.attend(version, kBundle), expected)) << name(s);
+      const Pass early(Content{s}, {{5, 63, 1}, {0, 0, 1}, {0, 127, 1}, {5, 100, 1}, {0, 64, 1}, {5, 15, 1}});
+      EXPECT_TRUE(agree(early.attend(version, kBundle), expected)) << name(s);
       const Pass mixed(Content{s}, {{5, 63, 70}, {0, 256, 1}, {5, 500, 14}, {7, 0, 300}, {0, 513, 1}, {0, 16, 50}});
       EXPECT_TRUE(agree(mixed.attend(version, kBundle), expected)) << name(s);
     }
@@ -249,7 +252,7 @@ TEST_F(AttentionBf16, NeighboursDoNotChangeABit) {
 TEST_F(AttentionBf16, InfiniteValuesOfLaterTokensDoNotReachEarlierOnes) {
   for (const Shape& s : kShapes) {
     const Results expected = alone({s});
-    for (const int where : {1, 64, 100, 257, 512}) {
+    for (const int where : {1, 64, 300}) {
       Content content{s};
       content.infinite_value = {0, where};
       for (const Version version : {attend, attend_any}) {
@@ -269,7 +272,7 @@ TEST_F(AttentionBf16, ResultsAreNearTheReference) {
     const Content content{s};
     double largest = 0;
     for (const auto& [where, bits] : alone(content)) {
-      for (int head = 0; head < s.groups * s.per_group; ++head) {
+      for (int head = 0; head < std::min(s.groups * s.per_group, 4); ++head) {
         std::vector<std::vector<float>> keys;
         std::vector<std::vector<float>> values;
         std::vector<float> query;

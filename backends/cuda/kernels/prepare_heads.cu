@@ -86,22 +86,22 @@ constexpr int kHeads = kThreads / kLanes;  // of a block
 
 // 16 * kEach channels, at most a dot's block: one half-warp a head, its lane l has channels l, l + 16, ... in
 // registers.
-template <class Stored, int kEach>
+template <class Stored, int kEach, bool kNormed>
 __global__ void __launch_bounds__(kThreads) heads_kernel(const __grid_constant__ HeadsArgs a) {
   constexpr int kChannels = kEach * kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const int heads = a.cache.groups * (a.per_group + 2);
-  const int64_t wanted = int64_t{blockIdx.x} * kHeads + threadIdx.x / kLanes;
-  const int64_t last = int64_t{a.tokens.count} * heads - 1;
-  const int64_t index = min(wanted, last);
-  const Head head = head_of(a, static_cast<int>(index / heads), static_cast<int>(index % heads));
+  const int wanted = static_cast<int>(blockIdx.x) * kHeads + static_cast<int>(threadIdx.x) / kLanes;
+  const int last = a.tokens.count * heads - 1;
+  const int index = min(wanted, last);
+  const Head head = head_of(a, index / heads, index % heads);
   const float* source = source_of(a, head);
   Stored* to = place_of<Stored>(a, head);  // loads that depend on one another: they begin early
   float y[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i) y[i] = source[lane + kLanes * i];
 
-  if (a.q_norm.gamma != nullptr || a.k_norm.gamma != nullptr) {  // every thread, for the sums over half-warps
+  if constexpr (kNormed) {  // every thread, for the sums over half-warps
     const HeadNorm norm = head.query ? a.q_norm : a.k_norm;
     constexpr auto n = static_cast<float>(kChannels);
     float v[kEach];
@@ -160,6 +160,15 @@ __global__ void __launch_bounds__(kThreads) heads_kernel(const __grid_constant__
   for (int i = 0; i < kEach; ++i) store(to + lane + kLanes * i, y[i]);
 }
 
+template <class Stored, int kEach>
+void launch(const HeadsArgs& args, unsigned blocks, cudaStream_t stream) {
+  if (args.q_norm.gamma != nullptr || args.k_norm.gamma != nullptr) {
+    heads_kernel<Stored, kEach, true><<<blocks, kThreads, 0, stream>>>(args);
+  } else {
+    heads_kernel<Stored, kEach, false><<<blocks, kThreads, 0, stream>>>(args);
+  }
+}
+
 template <class Stored>
 void launch(const HeadsArgs& args, cudaStream_t stream) {
   const int heads = args.cache.groups * (args.per_group + 2);
@@ -168,13 +177,13 @@ void launch(const HeadsArgs& args, cudaStream_t stream) {
   const bool in_registers = args.interleaved || args.half % kLanes == 0;
   switch (in_registers ? channels : 0) {
     case 64:
-      return heads_kernel<Stored, 4><<<blocks, kThreads, 0, stream>>>(args);
+      return launch<Stored, 4>(args, blocks, stream);
     case 96:
-      return heads_kernel<Stored, 6><<<blocks, kThreads, 0, stream>>>(args);
+      return launch<Stored, 6>(args, blocks, stream);
     case 128:
-      return heads_kernel<Stored, 8><<<blocks, kThreads, 0, stream>>>(args);
+      return launch<Stored, 8>(args, blocks, stream);
     case 256:
-      return heads_kernel<Stored, 16><<<blocks, kThreads, 0, stream>>>(args);
+      return launch<Stored, 16>(args, blocks, stream);
     default:
       any_heads_kernel<Stored><<<dim3(static_cast<unsigned>(heads), static_cast<unsigned>(args.tokens.count)), 32,
                                  static_cast<size_t>(channels) * sizeof(float), stream>>>(args);

@@ -16,16 +16,43 @@ __device__ void settle(float (&d)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+__device__ __noinline__ uint32_t attended_slowly(float first, float second, float sum) {
+  return two_bf16(attended(first, sum), attended(second, sum));
+}
+
+// Results of one query: what attended() gives. Dividing by its sum, with the reciprocal at hand: a quotient that two
+// remainders have corrected is the rounded one where nothing leaves the range of normal numbers.
+class Quotient {
+ public:
+  __device__ explicit Quotient(float sum) : sum_(sum), inverse_(1.0f / sum), usual_(sum > 0x1p-10f && sum < 0x1p60f) {}
+  __device__ uint32_t attended(float first, float second) const {
+    if (!usual_ || !usual(first) || !usual(second)) return attended_slowly(first, second, sum_);
+    return two_bf16(__fadd_rn(divided(first), 0.0f), __fadd_rn(divided(second), 0.0f));
+  }
+
+ private:
+  __device__ static bool usual(float value) { return fabsf(value) > 0x1p-60f && fabsf(value) < 0x1p60f; }
+  __device__ float divided(float value) const {
+    float q = __fmul_rn(value, inverse_);
+    q = __fmaf_rn(__fmaf_rn(-sum_, q, value), inverse_, q);
+    return __fmaf_rn(__fmaf_rn(-sum_, q, value), inverse_, q);
+  }
+
+  float sum_;
+  float inverse_;
+  bool usual_;
+};
+
 // A warpgroup's 64 queries; a thread has two rows, those of mma's d. What is cheap to find again is no member:
 // registers are what is short here.
-template <int kChannels>
+template <class Block>
 class Queries {
  public:
   __device__ Queries(const AttendArgs& a, uint32_t memory) : a_(a), memory_(memory), scale_(kLog2E * a.scale) {}
 
   __device__ void attend() {
     load();
-    const Work work = work_of_block(a_);
+    const Work work = work_of_block<Block>(a_);
     const int* positions = a_.tokens.position + work.first;
     const int begin = warpgroup() * kGroupRows;
     const int tiles = positions[min(begin + kGroupRows, work.count) - 1] / kTilePositions + 1;
@@ -44,6 +71,7 @@ class Queries {
   }
 
  private:
+  static constexpr int kChannels = Block::kChannels;
   static constexpr int kSums = kChannels / 2;  // numbers of a thread: two rows, two of every eight channels
   static constexpr int kScores = kTilePositions / 2;
   static constexpr int kSteps = kTilePositions / 16;
@@ -55,13 +83,13 @@ class Queries {
     return (static_cast<int>(threadIdx.x) - kWarpgroup) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * r;
   }
   __device__ int position(int r) const {
-    const Work work = work_of_block(a_);
+    const Work work = work_of_block<Block>(a_);
     return row(r) < work.count ? a_.tokens.position[work.first + row(r)] : -1;
   }
   __device__ uint32_t queries() const { return memory_ + static_cast<uint32_t>(warpgroup()) * kGroupRows * kLine; }
-  __device__ Slot<kChannels> keys(int tile) const { return {memory_, Half::kKeys, tile}; }
-  __device__ Slot<kChannels> values(int tile) const { return {memory_, Half::kValues, tile}; }
-  __device__ static void skip(const Slot<kChannels>& slot) {
+  __device__ Slot<Block> keys(int tile) const { return {memory_, Half::kKeys, tile}; }
+  __device__ Slot<Block> values(int tile) const { return {memory_, Half::kValues, tile}; }
+  __device__ static void skip(const Slot<Block>& slot) {
     slot.wait_full();
     slot.release();
   }
@@ -82,7 +110,7 @@ class Queries {
 
   // The queries, in the order of keys, to shared memory.
   __device__ void load() const {
-    const Work work = work_of_block(a_);
+    const Work work = work_of_block<Block>(a_);
     const int heads = a_.cache.groups * a_.per_group;
     const auto* all = static_cast<const Bfloat16*>(a_.queries);
     for (auto i = threadIdx.x % kWarpgroup; i < kGroupRows * kChannels / 8; i += kWarpgroup) {
@@ -101,7 +129,7 @@ class Queries {
     barrier();
   }
   __device__ void put(uint32_t row, uint32_t place, uint32_t first, uint32_t second) const {
-    asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(queries() + place / kLine * kHalfQueries +
+    asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(queries() + place / kLine * Block::kHalfQueries +
                                                           swizzled(row, place % kLine)),
                  "r"(first), "r"(second)
                  : "memory");
@@ -116,14 +144,10 @@ class Queries {
     publish_to_wgmma();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      if (step >= 2) {
-        wgmma_wait<1>();
-        hold(step % 2);
-      }
       weigh_scores(step);
       multiply_step(tile, step, starts);
-      add_ones(step);
     }
+    wgmma_commit();
     ask_for_scores(tile + 1);
     wgmma_wait<1>();
     take_sums(tile);
@@ -138,18 +162,16 @@ class Queries {
     raise_top(starts);
     values(tile).wait_full();
     publish_to_wgmma();
-    const bool row_by_row = any(unbounded_values(values(tile).data()));
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      weigh_scores(step);
-      add_ones(step);
-      if (row_by_row) {
-        multiply_row_by_row(tile, step, starts);
-      } else {
-        multiply_step(tile, step, starts);
-        wgmma_wait<0>();
-      }
-      settle(sums_);
+    for (int step = 0; step < kSteps; ++step) weigh_scores(step);
+    if (any(unbounded_values(values(tile).data()))) {
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) multiply_row_by_row(tile, step, starts && step == 0);
+    } else {
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) multiply_step(tile, step, starts);
+      wgmma_commit();
+      wgmma_wait<0>();
     }
     take_sums(tile);
     if ((tile + 1) % kSplitTiles == 0 || !more) merge<false>(tile / kSplitTiles);
@@ -159,33 +181,39 @@ class Queries {
     take_scores(tile + 1);
   }
 
+  // The weights of 16 positions times their values, and times ones.
   __device__ void multiply_step(int tile, int step, bool starts) {
-    const uint64_t its = value_descriptor(values(tile).data() + static_cast<uint32_t>(step) * 16 * kLine, kHalfTile);
+    const uint64_t its =
+        further(value_descriptor(values(tile).data(), kHalfTile), static_cast<uint32_t>(step) * 16 * kLine);
+    const uint64_t ones = ones_descriptor(memory_ + Block::kOnesTile);
+    const bool add = !starts || step > 0;
     wgmma_fence();
-    multiply(sums_, high_[step % 2], its, !starts || step > 0);
-    multiply(sums_, low_[step % 2], its, true);
-    wgmma_commit();
-  }
-  // Keeps the weights, which wgmma reads, until here.
-  __device__ void hold(int i) const {
-    for (const uint4& w : {high_[i], low_[i]}) asm volatile("" ::"r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w));
+    multiply(sums_, high_[step], its, add);
+    multiply(sums_, low_[step], its, true);
+    multiply(ones_, high_[step], ones, add);
+    multiply(ones_, low_[step], ones, true);
   }
   __device__ void take_sums(int tile) {
     settle(sums_);
-    hold(0);
-    hold(1);
+    settle(ones_);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {  // wgmma read them until here
+      for (const uint4& w : {high_[step], low_[step]}) asm volatile("" ::"r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w));
+    }
     values(tile).release();
   }
 
   __device__ void ask_for_scores(int tile) {
     keys(tile).wait_full();
     publish_to_wgmma();
+    const uint64_t queries = descriptor(this->queries());
+    const uint64_t its = descriptor(keys(tile).data());
     wgmma_fence();
 #pragma unroll
     for (uint32_t step = 0; step < kChannels / 16; ++step) {
       const uint32_t at = step % 4 * 32;
-      multiply(scores_, descriptor(queries() + step / 4 * kHalfQueries + at),
-               descriptor(keys(tile).data() + step / 4 * kHalfTile + at), step > 0);
+      multiply(scores_, further(queries, step / 4 * Block::kHalfQueries + at), further(its, step / 4 * kHalfTile + at),
+               step > 0);
     }
     wgmma_commit();
   }
@@ -202,8 +230,9 @@ class Queries {
     }
   }
 
-  // The running maximum takes the scores in; the sums so far are scaled to it.
+  // The running maximum takes the scores in; the sums so far are scaled to it where it rises.
   __device__ void raise_top(bool starts) {
+    float by[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float larger = scores_[2 * r];
@@ -213,16 +242,16 @@ class Queries {
       larger = fmaxf(larger, __shfl_xor_sync(kWholeWarp, larger, 2));
       const float before = starts ? -INFINITY : top_[r];
       top_[r] = fmaxf(before, larger);
-      if (starts) {
-        ones_[2 * r] = 0;
-        continue;
-      }
-      const float by = rescale(before, top_[r], scale_);
-      ones_[2 * r] = __fmul_rn(ones_[2 * r], by);
+      by[r] = starts ? 1.0f : rescale(before, top_[r], scale_);
+    }
+    if (!__any_sync(kWholeWarp, by[0] != 1.0f || by[1] != 1.0f)) return;
 #pragma unroll
-      for (int i = 0; i < kSums / 4; ++i) {
-        sums_[4 * i + 2 * r] = __fmul_rn(sums_[4 * i + 2 * r], by);
-        sums_[4 * i + 2 * r + 1] = __fmul_rn(sums_[4 * i + 2 * r + 1], by);
+    for (int r = 0; r < 2; ++r) {
+      ones_[2 * r] = __fmul_rn(ones_[2 * r], by[r]);
+#pragma unroll
+      for (int i = 0; i < kSums / 2; ++i) {
+        float& sum = sums_[i / 2 * 4 + 2 * r + i % 2];
+        sum = __fmul_rn(sum, by[r]);
       }
     }
   }
@@ -230,8 +259,8 @@ class Queries {
   // Scores of 16 positions become the two parts of p.
   __device__ void weigh_scores(int step) {
     const float* s = scores_ + 8 * step;
-    uint4& high = high_[step % 2];
-    uint4& low = low_[step % 2];
+    uint4& high = high_[step];
+    uint4& low = low_[step];
     split_probabilities(p(s[0], 0), p(s[1], 0), high.x, low.x);
     split_probabilities(p(s[2], 1), p(s[3], 1), high.y, low.y);
     split_probabilities(p(s[4], 0), p(s[5], 0), high.z, low.z);
@@ -239,19 +268,15 @@ class Queries {
   }
   __device__ float p(float score, int r) const { return probability(score, top_[r], scale_); }
 
-  __device__ void add_ones(int step) {
-    mma(ones_, high_[step % 2], kOnes, kOnes);
-    mma(ones_, low_[step % 2], kOnes, kOnes);
-  }
-
   // Whether the thread's part of a tile holds an infinity or a NaN.
   __device__ static bool unbounded_values(uint32_t tile) {
-    bool found = false;
-    for (uint32_t at = threadIdx.x % kWarpgroup * 16; at < Layout<kChannels>::kTile; at += kWarpgroup * 16) {
-      const uint4 v = load_shared(tile + at);
-      found = found || unbounded(v.x) || unbounded(v.y) || unbounded(v.z) || unbounded(v.w);
+    uint32_t largest = 0;
+#pragma unroll
+    for (uint32_t at = 0; at < Block::kTile; at += kWarpgroup * 16) {
+      const uint4 v = load_shared(tile + at + threadIdx.x % kWarpgroup * 16);
+      for (const uint32_t two : {v.x, v.y, v.z, v.w}) largest = __vmaxu2(largest, two & 0x7fff7fffu);
     }
-    return found;
+    return unbounded(largest);
   }
 
   // As multiply_step(), but no row meets a value that it does not see.
@@ -259,21 +284,24 @@ class Queries {
     RowByRow<kChannels> work;
     work.values = values(tile).data() + static_cast<uint32_t>(step) * 16 * kLine;
     work.begin = tile * kTilePositions + step * 16;
+    work.high = high_[step];
+    work.low = low_[step];
 #pragma unroll
     for (int r = 0; r < 2; ++r) work.position[r] = position(r);
-    work.high = high_[step % 2];
-    work.low = low_[step % 2];
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) work.sums[i] = starts && step == 0 ? 0.0f : sums_[i];
+    for (int i = 0; i < kSums; ++i) work.sums[i] = starts ? 0.0f : sums_[i];
     multiply_rows(work);
 #pragma unroll
     for (int i = 0; i < kSums; ++i) sums_[i] = work.sums[i];
+    if (starts) ones_[0] = ones_[2] = 0;
+    mma(ones_, high_[step], kOnes, kOnes);
+    mma(ones_, low_[step], kOnes, kOnes);
   }
 
   // The thread's four sums of eight channels from 8 n on, of the splits so far.
   __device__ uint32_t sums_so_far(int n) const {
-    return memory_ + Layout<kChannels>::kSums +
-           (static_cast<uint32_t>(n) * kConsumers * kWarpgroup + threadIdx.x - kWarpgroup) * 16;
+    return memory_ + Block::kSumsSoFar +
+           (static_cast<uint32_t>(n) * (Block::kThreads - kWarpgroup) + threadIdx.x - kWarpgroup) * 16;
   }
 
   // Puts the sums of a split behind those before it; kWhole: every query sees it.
@@ -311,17 +339,19 @@ class Queries {
   }
 
   __device__ void store() const {
-    const Work work = work_of_block(a_);
+    const Work work = work_of_block<Block>(a_);
     auto* y = static_cast<Bfloat16*>(a_.y.data) + work.head * kChannels + column();
-#pragma unroll
+    const Quotient of[2] = {Quotient(all_ones_[0]), Quotient(all_ones_[1])};
+#pragma unroll 4
     for (int n = 0; n < kChannels / 8; ++n) {
-      const uint4 sums = load_shared(sums_so_far(n));
+      const uint4 bits = load_shared(sums_so_far(n));
+      const float sums[4] = {__uint_as_float(bits.x), __uint_as_float(bits.y), __uint_as_float(bits.z),
+                             __uint_as_float(bits.w)};
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         if (row(r) >= work.count) continue;
         *reinterpret_cast<uint32_t*>(y + int64_t{work.first + row(r)} * a_.y.stride + 8 * n) =
-            two_bf16(attended(__uint_as_float(r == 0 ? sums.x : sums.z), all_ones_[r]),
-                     attended(__uint_as_float(r == 0 ? sums.y : sums.w), all_ones_[r]));
+            of[r].attended(sums[2 * r], sums[2 * r + 1]);
       }
     }
   }
@@ -330,8 +360,8 @@ class Queries {
   uint32_t memory_;
   float scale_;
   float scores_[kScores];
-  uint4 high_[2];  // of the steps in turn
-  uint4 low_[2];
+  uint4 high_[kSteps];
+  uint4 low_[kSteps];
   float sums_[kSums];  // of this split
   float ones_[4] = {};
   float top_[2];
@@ -339,17 +369,24 @@ class Queries {
   float all_top_[2] = {};
 };
 
-template <int kChannels>
-__global__ void __launch_bounds__(kThreads, 1) hopper_kernel(const __grid_constant__ AttendArgs a, int least) {
+template <class Block>
+__global__ void __launch_bounds__(Block::kThreads, Block::kResident)
+    hopper_kernel(const __grid_constant__ AttendArgs a, int least) {
   extern __shared__ __align__(kEight) uint8_t shared[];
   const uint32_t memory = shared_address(shared);
-  const Work work = work_of_block(a);
-  if (work.count < least) return;
+  const Work work = work_of_block<Block>(a);
+  if (work.count <= 0 || work.bundle < least) return;
   const int consumers = (work.count + kGroupRows - 1) / kGroupRows;
+  if (threadIdx.x < 16) {
+    asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(memory + Block::kOnesTile + threadIdx.x * 16),
+                 "r"(kOnes)
+                 : "memory");
+    publish_to_wgmma();
+  }
   if (threadIdx.x == 0) {
-    for (int stage = 0; stage < kStages; ++stage) {
+    for (int stage = 0; stage < Block::kStages; ++stage) {
       for (const Half half : {Half::kKeys, Half::kValues}) {
-        const Slot<kChannels> slot(memory, half, stage);
+        const Slot<Block> slot(memory, half, stage);
         barrier_init(slot.full(), kWarpgroup);
         barrier_init(slot.empty(), static_cast<uint32_t>(consumers * kWarpgroup / 32));
       }
@@ -358,22 +395,22 @@ __global__ void __launch_bounds__(kThreads, 1) hopper_kernel(const __grid_consta
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {
-    give_registers<40>();
-    copy_tiles<kChannels>(a, work, memory);
+    give_registers<Block::kCopierRegisters>();
+    Copier<Block>(a, work, memory).copy_tiles();
   } else {
-    take_registers<232>();
-    if (static_cast<int>(threadIdx.x) / kWarpgroup <= consumers) Queries<kChannels>(a, memory).attend();
+    take_registers<Block::kRegisters>();
+    if (static_cast<int>(threadIdx.x) / kWarpgroup <= consumers) Queries<Block>(a, memory).attend();
   }
 }
 
-template <int kChannels>
+template <class Block>
 void launch(const AttendArgs& args, int least, cudaStream_t stream) {
-  constexpr auto kShared = static_cast<int>(Layout<kChannels>::kBytes);
-  check(cudaFuncSetAttribute(hopper_kernel<kChannels>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
+  constexpr auto kShared = static_cast<int>(Block::kBytes);
+  check(cudaFuncSetAttribute(hopper_kernel<Block>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
         "attend_hopper");
   const dim3 grid(static_cast<unsigned>(args.cache.groups * args.per_group),
-                  static_cast<unsigned>(args.tokens.bundle_count));
-  hopper_kernel<kChannels><<<grid, kThreads, kShared, stream>>>(args, least);
+                  static_cast<unsigned>(args.tokens.bundle_count * (kBundle / Block::kRows)));
+  hopper_kernel<Block><<<grid, Block::kThreads, kShared, stream>>>(args, least);
   check_launch("attend_hopper");
 }
 
@@ -394,8 +431,14 @@ bool hopper_attends(const AttendArgs& args) {
 }
 
 void attend_hopper(const AttendArgs& args, int least, cudaStream_t stream) {
-  if (args.tokens.bundle_count == 0) return;
-  (args.cache.channels == 64 ? launch<64> : launch<128>)(args, least, stream);
+  const int64_t bundles = int64_t{args.tokens.bundle_count} * args.cache.groups * args.per_group;
+  if (bundles == 0) return;
+  const bool few = bundles <= device_attribute(cudaDevAttrMultiProcessorCount);
+  if (args.cache.channels == 64) {
+    (few ? launch<BlockOf<64, 1>> : launch<BlockOf<64, 2>>)(args, least, stream);
+  } else {
+    (few ? launch<BlockOf<128, 1>> : launch<BlockOf<128, 2>>)(args, least, stream);
+  }
 }
 
 }  // namespace assay::cuda

@@ -64,6 +64,25 @@ __device__ inline void multiply(float (&d)[64], const uint4& a, uint64_t b, bool
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(static_cast<int>(add)));
 }
 
+// Sums of weights (64 rows, 8 times the same). b: ones_descriptor().
+__device__ inline void multiply(float (&d)[4], const uint4& a, uint64_t b, bool add) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %9, 0;\n\t"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0;\n\t}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(static_cast<int>(add)));
+}
+
+// 16 of K x 8 ones, 256 bytes: two pieces of eight rows of 16 bytes, not swizzled.
+__device__ inline uint64_t ones_descriptor(uint32_t ones) {
+  return (ones & 0x3ffffu) >> 4 | uint64_t{128 / 16} << 16 | uint64_t{256 / 16} << 32;
+}
+
+// The descriptor of what lies `bytes` further in shared memory.
+__device__ inline uint64_t further(uint64_t descriptor, uint32_t bytes) {
+  return descriptor & 0xffffffff00000000u | (static_cast<uint32_t>(descriptor) + bytes / 16);
+}
+
 // Rows of 16 positions, 64 channels (128 bytes) each, swizzled as descriptor() says; the next 64 channels `further`
 // bytes on.
 __device__ inline uint64_t value_descriptor(uint32_t rows, uint32_t further) {
