@@ -36,13 +36,14 @@ struct BlockOf {
 template <class Block>
 class Split {
  public:
-  __device__ Split(const AttendArgs& a, int token, int slot, char* shared)
+  __device__ Split(const AttendArgs& a, int token, int slot, bool alone, char* shared)
       : a_(a),
         rows_(a.per_group),
         token_(token),
         slot_(slot),
         begin_(static_cast<int>(blockIdx.z) * kSplit),
-        count_(min(Block::kPositions, a.tokens.position[token] + 1 - begin_)),
+        table_(a.tokens.table[token]),
+        count_(alone ? min(Block::kPositions, a.tokens.position[token] + 1 - begin_) : 0),
         warp_(static_cast<int>(threadIdx.x) / 32),
         g_(static_cast<int>(threadIdx.x) % 32 / 4),
         c_(static_cast<int>(threadIdx.x) % 4),
@@ -76,14 +77,21 @@ class Split {
     return v;
   }
 
+  // Of the cache, in keys or values of kChannels; behind the last position: the last one's.
+  __device__ int row_of(int group, int at) const {
+    const CacheView& cache = a_.cache;
+    const int position = begin_ + min(at, count_ - 1);
+    const int block = a_.layer * cache.block_count + a_.tokens.blocks[table_ + position / cache.block_size];
+    return (block * cache.groups + group) * cache.block_size + position % cache.block_size;
+  }
+
   __device__ void ask() {
     const int group = static_cast<int>(blockIdx.x);
-    int rows[kTiles];  // of the cache
+    const int lane = 4 * g_ + c_;
+    const int mine = row_of(group, 8 * (warp_ + Block::kWarps * (lane / 8)) + lane % 8);
+    int rows[kTiles];
 #pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
-      const int at = min(8 * (warp_ + Block::kWarps * j) + g_, count_ - 1);
-      rows[j] = static_cast<int>(cache_offset(a_.cache, a_.tokens, a_.layer, token_, group, begin_ + at) / kChannels);
-    }
+    for (int j = 0; j < kTiles; ++j) rows[j] = __shfl_sync(kWholeWarp, mine, 8 * j + g_);
 #pragma unroll
     for (int j = 0; j < kTiles; ++j) {
       const bool there = 8 * (warp_ + Block::kWarps * j) + g_ < count_;
@@ -93,7 +101,6 @@ class Split {
     }
     constexpr int kEights = kChannels / 8;
     constexpr int kAtOnce = 32 / kEights;  // rows
-    const int lane = 4 * g_ + c_;
 #pragma unroll
     for (int j = 0; j < kTiles; ++j) {
       const int first = 8 * (warp_ + Block::kWarps * j);
@@ -101,7 +108,7 @@ class Split {
 #pragma unroll
       for (int i = 0; i < 8 / kAtOnce; ++i) {
         const int row = i * kAtOnce + lane / kEights;
-        const int from = __shfl_sync(kWholeWarp, rows[j], 4 * row);
+        const int from = __shfl_sync(kWholeWarp, mine, 8 * j + row);
         const Bf16* value = static_cast<const Bf16*>(a_.cache.values) + int64_t{from} * kChannels + lane % kEights * 8;
         const Bf16* to = values_ + (first + row) * Block::kValueStride + lane % kEights * 8;
         asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(
@@ -266,7 +273,8 @@ class Split {
   int token_;
   int slot_;
   int begin_;
-  int count_;
+  int table_;  // where the sequence's blocks begin
+  int count_;  // positions of this split; 0: nothing to do
   int warp_;
   int g_;
   int c_;
@@ -282,12 +290,10 @@ template <class Block>
 __global__ void __launch_bounds__(Block::kThreads, Block::kResident) few_kernel(const __grid_constant__ AttendArgs a) {
   extern __shared__ __align__(16) char shared[];
   const auto slot = static_cast<int>(blockIdx.y);
-  int token = a.first + slot;
-  if (a.tokens.bundles != nullptr) {
-    if (a.tokens.bundles[2 * slot + 1] != 1) return;
-    token = a.tokens.bundles[2 * slot];
-  }
-  Split<Block>(a, token, slot, shared).attend();
+  const int32_t* bundle = a.tokens.bundles == nullptr ? nullptr : a.tokens.bundles + 2 * slot;
+  const int token = bundle == nullptr ? a.first + slot : bundle[0];
+  const bool alone = bundle == nullptr || bundle[1] == 1;  // asked after the loads that follow from the first
+  Split<Block>(a, token, slot, alone, shared).attend();
 }
 
 template <class Block>

@@ -209,12 +209,14 @@ void compare_heads(const HeadsCase& c, bool bf16) {
 TEST_F(AttentionKernel, PreparedHeadsHaveTheBitsOfTheReference) {
   using enum model::Norm;
   const HeadsCase cases[] = {
-      {20, 6, false, kLayerNorm},      {20, 6, true, kLayerNorm},      {64, 32, false, kRmsNorm},
-      {96, 48, false, kLayerNorm},     {96, 16, false, kRmsNorm},      {128, 64, false, kRmsNorm},
-      {128, 32, false, kRmsNorm},      {128, 64, true, kLayerNorm},    {128, 20, true, kRmsNorm},
-      {128, 20, false, kLayerNorm},    {256, 128, false, kRmsNorm},    {256, 32, false, kLayerNorm},
-      {300, 50, false, kRmsNorm},      {128, 0, false, kLayerNorm},    {128, 64, false, kRmsNorm, false},
-      {64, 32, true, kRmsNorm, false}, {16, 8, false, kRmsNorm, false}};
+      {20, 6, false, kLayerNorm},       {20, 6, true, kLayerNorm},        {64, 32, false, kRmsNorm},
+      {96, 48, false, kLayerNorm},      {96, 16, false, kRmsNorm},        {128, 64, false, kRmsNorm},
+      {128, 32, false, kRmsNorm},       {128, 64, true, kLayerNorm},      {128, 20, true, kRmsNorm},
+      {128, 20, false, kLayerNorm},     {256, 128, false, kRmsNorm},      {256, 32, false, kLayerNorm},
+      {300, 50, false, kRmsNorm},       {128, 0, false, kLayerNorm},      {128, 64, false, kRmsNorm, false},
+      {64, 32, true, kRmsNorm, false},  {16, 8, false, kRmsNorm, false},  {128, 32, false, kRmsNorm, false},
+      {40, 12, false, kRmsNorm, false}, {128, 0, false, kRmsNorm, false}, {128, 64, true, kRmsNorm, false},
+      {20, 10, false, kRmsNorm, false}};
   for (const HeadsCase& c : cases) {
     for (const bool bf16 : {false, true}) compare_heads(c, bf16);
   }

@@ -1,4 +1,5 @@
 #include "backends/cuda/kernels/attention.h"
+#include "backends/cuda/kernels/attention_bf16.cuh"
 #include "backends/cuda/kernels/attention_math.cuh"
 #include "backends/cuda/runtime/error.h"
 
@@ -86,7 +87,7 @@ constexpr int kHeads = kThreads / kLanes;  // of a block
 
 // 16 * kEach channels, at most a dot's block: one half-warp a head, its lane l has channels l, l + 16, ... in
 // registers.
-template <class Stored, int kEach, bool kNormed>
+template <class Stored, int kEach>
 __global__ void __launch_bounds__(kThreads) heads_kernel(const __grid_constant__ HeadsArgs a) {
   constexpr int kChannels = kEach * kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(kThreads) heads_kernel(const __grid_constant__
 #pragma unroll
   for (int i = 0; i < kEach; ++i) y[i] = source[lane + kLanes * i];
 
-  if constexpr (kNormed) {  // every thread, for the sums over half-warps
+  if (a.q_norm.gamma != nullptr || a.k_norm.gamma != nullptr) {  // every thread, for the sums over half-warps
     const HeadNorm norm = head.query ? a.q_norm : a.k_norm;
     constexpr auto n = static_cast<float>(kChannels);
     float v[kEach];
@@ -160,30 +161,65 @@ __global__ void __launch_bounds__(kThreads) heads_kernel(const __grid_constant__
   for (int i = 0; i < kEach; ++i) store(to + lane + kLanes * i, y[i]);
 }
 
-template <class Stored, int kEach>
-void launch(const HeadsArgs& args, unsigned blocks, cudaStream_t stream) {
-  if (args.q_norm.gamma != nullptr || args.k_norm.gamma != nullptr) {
-    heads_kernel<Stored, kEach, true><<<blocks, kThreads, 0, stream>>>(args);
-  } else {
-    heads_kernel<Stored, kEach, false><<<blocks, kThreads, 0, stream>>>(args);
+__device__ void store_four(float* to, const float4& v) { *reinterpret_cast<float4*>(to) = v; }
+__device__ void store_four(Bfloat16* to, const float4& v) {
+  *reinterpret_cast<uint2*>(to) = make_uint2(two_bf16(v.x, v.y), two_bf16(v.z, v.w));
+}
+
+// Heads without a norm, half a multiple of 4: a thread has four channels and the four that they turn with, or eight
+// that do not turn.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads) plain_heads_kernel(const __grid_constant__ HeadsArgs a) {
+  const int each = a.cache.channels / 8;
+  const int heads = a.cache.groups * (a.per_group + 2);
+  const int thread = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const int index = thread / each;
+  if (index >= a.tokens.count * heads) return;
+  const Head head = head_of(a, index / heads, index % heads);
+  const int part = thread % each;
+  const bool turns = part < a.half / 4;
+  const int first = turns ? 4 * part : 8 * part;
+  const int second = turns ? first + a.half : first + 4;
+  const float* source = source_of(a, head);
+  float4 p = *reinterpret_cast<const float4*>(source + first);
+  float4 q = *reinterpret_cast<const float4*>(source + second);
+  if (turns && !head.value) {
+    const float* turn = a.rotary + int64_t{a.tokens.position[head.token]} * 2 * a.half + first;
+    const float4 c = *reinterpret_cast<const float4*>(turn);
+    const float4 s = *reinterpret_cast<const float4*>(turn + a.half);
+    const float4 r = p;
+    p = make_float4(turned_first(r.x, q.x, c.x, s.x), turned_first(r.y, q.y, c.y, s.y),
+                    turned_first(r.z, q.z, c.z, s.z), turned_first(r.w, q.w, c.w, s.w));
+    q = make_float4(turned_second(r.x, q.x, c.x, s.x), turned_second(r.y, q.y, c.y, s.y),
+                    turned_second(r.z, q.z, c.z, s.z), turned_second(r.w, q.w, c.w, s.w));
   }
+  Stored* to = place_of<Stored>(a, head);
+  store_four(to + first, p);
+  store_four(to + second, q);
 }
 
 template <class Stored>
 void launch(const HeadsArgs& args, cudaStream_t stream) {
   const int heads = args.cache.groups * (args.per_group + 2);
   const int channels = args.cache.channels;
-  const auto blocks = static_cast<unsigned>((int64_t{args.tokens.count} * heads + kHeads - 1) / kHeads);
+  const int64_t all = int64_t{args.tokens.count} * heads;
+  const bool normed = args.q_norm.gamma != nullptr || args.k_norm.gamma != nullptr;
+  if (!normed && channels % 8 == 0 && args.half % 4 == 0 && (!args.interleaved || args.half == 0)) {
+    const auto blocks = static_cast<unsigned>((all * (channels / 8) + kThreads - 1) / kThreads);
+    plain_heads_kernel<Stored><<<blocks, kThreads, 0, stream>>>(args);
+    return;
+  }
+  const auto blocks = static_cast<unsigned>((all + kHeads - 1) / kHeads);
   const bool in_registers = args.interleaved || args.half % kLanes == 0;
   switch (in_registers ? channels : 0) {
     case 64:
-      return launch<Stored, 4>(args, blocks, stream);
+      return heads_kernel<Stored, 4><<<blocks, kThreads, 0, stream>>>(args);
     case 96:
-      return launch<Stored, 6>(args, blocks, stream);
+      return heads_kernel<Stored, 6><<<blocks, kThreads, 0, stream>>>(args);
     case 128:
-      return launch<Stored, 8>(args, blocks, stream);
+      return heads_kernel<Stored, 8><<<blocks, kThreads, 0, stream>>>(args);
     case 256:
-      return launch<Stored, 16>(args, blocks, stream);
+      return heads_kernel<Stored, 16><<<blocks, kThreads, 0, stream>>>(args);
     default:
       any_heads_kernel<Stored><<<dim3(static_cast<unsigned>(heads), static_cast<unsigned>(args.tokens.count)), 32,
                                  static_cast<size_t>(channels) * sizeof(float), stream>>>(args);
