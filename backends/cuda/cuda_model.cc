@@ -42,7 +42,7 @@ struct CudaCache : Cache {
 class CudaModel : public backend::Model, public backend::Measurable {
  public:
   CudaModel(const ModelConfig& config, Device device, Weights weights, std::vector<std::string> notes,
-            const ModelOptions& options, std::unique_ptr<vendor::FastPrefill> fast)
+            const ModelOptions& options, Workspace workspace, std::unique_ptr<vendor::FastPrefill> fast)
       : config_(config),
         device_(std::move(device)),
         weights_(std::move(weights)),
@@ -51,7 +51,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
         bf16_(config.arithmetic == model::Arithmetic::kBf16),
         rotary_(config_),
         outputs_(config_, weights_),
-        w_(config_, options.slice),
+        w_(std::move(workspace)),
         decode_(options.plain_decode ? nullptr : FastDecode::open(config_, weights_)),
         fast_(std::move(fast)) {
     if (fast_ != nullptr) fast_operators_ = fast_operators(*fast_);
@@ -86,7 +86,7 @@ class CudaModel : public backend::Model, public backend::Measurable {
   Status forward(Cache& cache, std::span<const assay_run> runs, float* const* routing_margins) override {
     return on_device([&]() -> Status {
       use_device(device_);
-      if (decode_ != nullptr && w_.clock == nullptr && runs.size() <= w_.slice) {
+      if (decode_ != nullptr && runs.size() <= w_.slice) {
         const CacheView view = view_of(static_cast<CudaCache&>(cache));
         if (FastDecode::takes(runs, view)) return decode(view, runs, routing_margins);
       }
@@ -178,7 +178,6 @@ class CudaModel : public backend::Model, public backend::Measurable {
       }
       attention(layer, static_cast<int>(l), view);
       const NormWeights* next = l + 1 < weights_.layers.size() ? &weights_.layers[l + 1].attention_norm : nullptr;
-      w_.mark(layer.router.weight.data != nullptr ? "mixture of experts" : "dense MLP", mlp_bytes(layer));
       feed_forward(config_, {layer, moe_layer, next}, operators(), w_, stream_.get());
       moe_layer += layer.router.weight.data != nullptr ? 1 : 0;
     }
@@ -251,19 +250,6 @@ class CudaModel : public backend::Model, public backend::Measurable {
   // Weights once, inputs once, results once.
   double linear_bytes(const Matrix& m, int tokens) const {
     return static_cast<double>(m.bytes()) + (bf16_ ? 2.0 : 4.0) * m.cols * tokens + 4.0 * m.rows * tokens;
-  }
-
-  // Weights of a layer's feed-forward part that the slice's tokens need; of a mixture, the experts that they choose if
-  // they choose evenly and independently (exact for one token and for very many).
-  double mlp_bytes(const Layer& layer) const {
-    const auto both = [](const Linear& a, const Linear& b) {
-      return static_cast<double>(a.weight.bytes() + b.weight.bytes());
-    };
-    if (layer.router.weight.data == nullptr) return both(layer.fc1, layer.fc2);
-    const double missed = std::pow(1.0 - static_cast<double>(config_.moe.topk) / config_.moe.experts, w_.places.count);
-    const double chosen = config_.moe.experts * (1.0 - missed);
-    return static_cast<double>(layer.router.weight.bytes()) + both(layer.shared_fc1, layer.shared_fc2) +
-           chosen * both(layer.expert_fc1, layer.expert_fc2);
   }
 
   // Reads w_.normed, adds to w_.x.
@@ -377,15 +363,16 @@ class CudaModel : public backend::Model, public backend::Measurable {
 // The model of these weights; the vendor's libraries are opened where an option asks for them.
 Result<std::unique_ptr<backend::Model>> model_of(const Device& device, const ModelConfig& config, Weights weights,
                                                  std::vector<std::string> notes, const ModelOptions& options) {
+  Workspace workspace = make_workspace(config, options.slice);
   std::unique_ptr<vendor::FastPrefill> fast;
   if (options.fast_prefill) {
-    auto opened = vendor::FastPrefill::open(prefill_model(config, weights, options.slice));
+    auto opened = vendor::FastPrefill::open(prefill_model(config, weights, workspace.slice));
     if (!opened) return opened.status();
     fast = *std::move(opened);
     notes.insert(notes.end(), fast->notes().begin(), fast->notes().end());
   }
-  return std::unique_ptr<backend::Model>(
-      std::make_unique<CudaModel>(config, device, std::move(weights), std::move(notes), options, std::move(fast)));
+  return std::unique_ptr<backend::Model>(std::make_unique<CudaModel>(
+      config, device, std::move(weights), std::move(notes), options, std::move(workspace), std::move(fast)));
 }
 
 Result<std::unique_ptr<backend::Model>> open_on(const Device& device, const ModelConfig& config,

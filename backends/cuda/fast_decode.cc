@@ -87,7 +87,11 @@ DecodedRows FastDecode::step(const CacheView& cache, Workspace& w, RotaryTable& 
   args_.chosen = w.moe_layers > 0 ? w.experts.data() : nullptr;
   args_.margins = w.moe_layers > 0 ? w.margins.data() : nullptr;
   args_.routing_stride = static_cast<int>(w.slice);
-  launch(stream);
+  if (w.clock == nullptr) {
+    launch(stream);
+  } else {
+    launch_marked(w, stream);
+  }
   return {logits_.data(), facts_.data()};
 }
 
@@ -142,6 +146,17 @@ void FastDecode::gather(const Workspace& w, int block_size, const Stream& stream
   copied_.record(stream);
 }
 
+// One kernel after the other, with the clock's marks between them.
+void FastDecode::launch_marked(const Workspace& w, const Stream& stream) {
+  fast::StepMark mark;
+  mark.call = [](void* context, const char* kernel, double bytes) {
+    static_cast<const Workspace*>(context)->mark(kernel, bytes);
+  };
+  mark.context = const_cast<Workspace*>(&w);
+  mark.position = static_cast<int>(w.tokens.front().run->start);
+  check(fast::decode_step(args_, {.stream = stream.get(), .overlapped = false, .mark = &mark}), "decode_step");
+}
+
 void FastDecode::launch(const Stream& stream) {
   if (persistent_ && fast::prefers_persistent(args_) && fast::persistent_takes(args_)) {
     const cudaError_t code = fast::persistent_step(args_, {}, stream.get());
@@ -149,16 +164,19 @@ void FastDecode::launch(const Stream& stream) {
     if (persistent_) return check(code, "persistent_step");
     cudaGetLastError();
   }
-  const Key key(args_.tokens, args_.splits, args_.cache.keys, args_.cache.block_size, args_.layer_bytes);
+  const Key key(args_.tokens, args_.splits, args_.cache.keys, args_.cache.values, args_.cache.block_size,
+                args_.layer_bytes);
   if (graphs_.size() >= kMostGraphs && graphs_.count(key) == 0) graphs_.clear();
   auto found = graphs_.find(key);
   if (found == graphs_.end()) {
-    found = graphs_
-                .emplace(key, Graph::capture(stream,
-                                             [&] {
-                                               check(fast::decode_step(args_, {stream.get(), true}), "decode_step");
-                                             }))
-                .first;
+    found =
+        graphs_
+            .emplace(key, Graph::capture(stream,
+                                         [&] {
+                                           check(fast::decode_step(args_, {.stream = stream.get(), .overlapped = true}),
+                                                 "decode_step");
+                                         }))
+            .first;
   }
   found->second.launch(stream);
 }

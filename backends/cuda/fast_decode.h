@@ -41,6 +41,7 @@ class FastDecode {
   void gather(const Workspace& w, int block_size, const Stream& stream);
   void reserve(int splits, int vocabulary, const Stream& stream);
   void launch(const Stream& stream);
+  void launch_marked(const Workspace& w, const Stream& stream);
 
   fast::ModelWeights model_;
   fast::StepArgs args_;
@@ -52,7 +53,8 @@ class FastDecode {
   DeviceBuffer<float> logits_;
   DeviceBuffer<RowFacts> facts_;
   bool persistent_ = true;                                     // the device can hold its blocks all at once
-  using Key = std::tuple<int, int, const void*, int, size_t>;  // tokens, splits, keys, block size, bytes of a layer
+  // Tokens, splits, keys, values, block size, bytes of a layer.
+  using Key = std::tuple<int, int, const void*, const void*, int, size_t>;
   std::map<Key, Graph> graphs_;
 };
 

@@ -197,5 +197,129 @@ TEST_F(FastDecodeModel, LongSequencesOutgrowWhatWasTakenForShortOnes) {
   }
 }
 
+// A user who mostly takes the likeliest id of each step, and sometimes does anything else.
+class Wanderer {
+ public:
+  static constexpr uint32_t kSequences = 4;
+  static constexpr uint32_t kPositions = 240;
+  static constexpr uint32_t kBlock = 16;
+  static constexpr uint32_t kEach = kPositions / kBlock;
+
+  Wanderer(backend::Model& model, uint32_t seed) : model_(model), random_(seed) { change_cache(); }
+
+  // Everything that one more call says.
+  std::vector<float> act() {
+    if (chance(3)) change_cache();
+    if (chance(15) || chosen_.empty()) choose();
+    for (const uint32_t s : chosen_) {
+      Sequence& one = sequences_[s];
+      if (chance(4) && one.length > 8) one.length -= below(8);
+      if (one.length + 20 > kPositions) one.length = 0;
+    }
+    return forward();
+  }
+
+ private:
+  struct Sequence {
+    uint32_t length = 0;
+    int32_t last = 1;
+  };
+
+  uint32_t below(uint32_t limit) {
+    random_ = random_ * 1664525u + 1013904223u;
+    return static_cast<uint32_t>((uint64_t{random_ >> 8} * limit) >> 24);
+  }
+  bool chance(uint32_t percent) { return below(100) < percent; }
+
+  void choose() {
+    chosen_.clear();
+    const uint32_t first = below(kSequences);
+    const uint32_t count = 1 + below(kSequences);
+    for (uint32_t i = 0; i < count; ++i) chosen_.push_back((first + i) % kSequences);
+  }
+
+  void change_cache() {
+    cache_.reset();
+    auto made = model_.make_cache({sizeof(assay_cache_spec), kBlock, kSequences * kEach, 0});
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    cache_ = *std::move(made);
+    cache_->block_size = kBlock;
+    cache_->block_count = kSequences * kEach;
+    for (uint32_t b = 0; b < kSequences * kEach; ++b) blocks_[b] = static_cast<int32_t>(b * 7 % (kSequences * kEach));
+    for (Sequence& one : sequences_) one.length = 0;
+  }
+
+  std::vector<float> forward() {
+    const auto vocab = static_cast<size_t>(model_.config().vocab_size);
+    const size_t count = chosen_.size();
+    const bool logits_wanted = chance(15);
+    const bool routing_wanted = chance(25);
+    const bool greedy = !chance(10);
+    const bool targeted = chance(50);
+    std::vector<std::vector<int32_t>> ids(count);
+    std::vector<int32_t> sampled(count, -1);
+    std::vector<float> logprobs(count, 1);
+    std::vector<float> target_logprobs(count, 1);
+    const std::vector<int32_t> targets(count, chance(10) ? 77 : -1);
+    std::vector<float> logits(logits_wanted ? vocab * count : 0, -1);
+    std::vector<uint16_t> routing(count * 5 * 2 * 6, 0);
+    std::vector<float> margins(count * 5 * 2, -1);
+    std::vector<float*> margin_rows(count, nullptr);
+    std::vector<assay_run> runs(count);
+    for (size_t i = 0; i < count; ++i) {
+      const Sequence& one = sequences_[chosen_[i]];
+      ids[i].assign(chance(6) ? 5 : 1, one.last);
+      if (chance(10)) ids[i][0] = static_cast<int32_t>(below(4000));
+      assay_run& run = runs[i];
+      run.ids = ids[i].data();
+      run.count = static_cast<uint32_t>(ids[i].size());
+      run.start = one.length;
+      run.blocks = &blocks_[chosen_[i] * kEach];
+      run.block_count = kEach;
+      run.output_rows = 1;
+      run.sampling = greedy ? assay_sampling{1, 1, 0, 0, 0, 0} : assay_sampling{0.9, 0, 0, 0.8, 5, i};
+      run.output.sampled = &sampled[i];
+      run.output.sampled_logprob = &logprobs[i];
+      if (targeted) run.targets = &targets[i];
+      if (targeted) run.output.target_logprobs = &target_logprobs[i];
+      if (logits_wanted) run.output.logits = &logits[i * vocab];
+      if (routing_wanted) run.output.routing = &routing[i * 5 * 2 * 6];
+      if (routing_wanted) margin_rows[i] = &margins[i * 5 * 2];
+    }
+    const Status status = model_.forward(*cache_, runs, margin_rows.data());
+    EXPECT_TRUE(status.ok()) << status.message();
+    for (size_t i = 0; i < count; ++i) {
+      sequences_[chosen_[i]].length += runs[i].count;
+      sequences_[chosen_[i]].last = sampled[i];
+    }
+    std::vector<float> all(sampled.begin(), sampled.end());
+    all.insert(all.end(), logprobs.begin(), logprobs.end());
+    all.insert(all.end(), target_logprobs.begin(), target_logprobs.end());
+    all.insert(all.end(), logits.begin(), logits.end());
+    all.insert(all.end(), routing.begin(), routing.end());
+    all.insert(all.end(), margins.begin(), margins.end());
+    return all;
+  }
+
+  backend::Model& model_;
+  uint32_t random_;
+  std::unique_ptr<backend::Cache> cache_;
+  std::array<int32_t, kSequences * kEach> blocks_{};
+  std::array<Sequence, kSequences> sequences_;
+  std::vector<uint32_t> chosen_;
+};
+
+TEST_F(FastDecodeModel, WhateverComesBetweenStepsTheyAreThoseOfThePlainKernels) {
+  for (const int groups : {16, 4}) {
+    const model::ModelConfig config = shapes(groups);
+    const auto fast = open(config, kAuto);
+    const auto plain = open(config, kPlain);
+    ASSERT_TRUE(fast != nullptr && plain != nullptr);
+    Wanderer wanderer(*fast, 5);
+    Wanderer other(*plain, 5);
+    for (int i = 0; i < 400; ++i) ASSERT_TRUE(same_bits(wanderer.act(), other.act())) << groups << " groups, " << i;
+  }
+}
+
 }  // namespace
 }  // namespace assay::cuda

@@ -19,18 +19,24 @@ class FeedForward {
         input_(w.normed.of(config.hidden_size)) {}
 
   void dense() {
+    w_.mark("norm", row_bytes());
     normalise(norm_of(config_, layer_.mlp_norm, w_), stream_);
     MlpJob job{into(layer_.fc1, layer_.fc2, w_.inner), {}, {}};
     job.second = plain(layer_.fc2, job.first.activate.y, w_.x.data());
     job.second.onto = true;
+    mark("MLP", {&layer_.fc1, &layer_.fc2}, {});
     operators_.mlps({&job, 1}, stream_);
-    if (step_.next != nullptr) normalise(norm_of(config_, *step_.next, w_), stream_);
+    if (step_.next == nullptr) return;
+    w_.mark("norm", row_bytes());
+    normalise(norm_of(config_, *step_.next, w_), stream_);
   }
 
   void mixture() {
     const model::MoeConfig& moe = config_.moe;
     uint16_t* const chosen = w_.experts.data() + step_.moe_layer * w_.slice * static_cast<size_t>(moe.topk);
+    w_.mark("norm, router and choice", static_cast<double>(layer_.router.weight.bytes()) + row_bytes());
     choose(chosen, w_.margins.data() + step_.moe_layer * w_.slice);
+    w_.mark("grouping", 4.0 * tokens_ * moe.topk);
     const Groups groups = group_slots(
         {.chosen = chosen, .slots = tokens_ * moe.topk, .experts = moe.experts, .storage = w_.groups.data()}, stream_);
     MlpJob jobs[2] = {experts(groups), {}};
@@ -39,6 +45,7 @@ class FeedForward {
       jobs[1].first = into(layer_.shared_fc1, layer_.shared_fc2, w_.shared_inner);
       jobs[1].second = plain(layer_.shared_fc2, jobs[1].first.activate.y, w_.projected.data());
     }
+    mark("experts", {&layer_.shared_fc1, &layer_.shared_fc2}, {&layer_.expert_fc1, &layer_.expert_fc2});
     operators_.mlps({jobs, shared ? 2u : 1u}, stream_);
     AddExpertsArgs sum{.experts = w_.expert_out.data(), .x = w_.x.data()};
     sum.tokens = tokens_;
@@ -48,12 +55,37 @@ class FeedForward {
       sum.shared = w_.projected.data();
       if (layer_.shared_gate.data != nullptr) sum.gate = gates();
     }
+    w_.mark("sum of experts and norm", (moe.topk + 3) * 4.0 * tokens_ * config_.hidden_size);
     if (step_.next == nullptr) return add_experts(sum, nullptr, stream_);
     const NormArgs next = norm_of(config_, *step_.next, w_);
     add_experts(sum, &next, stream_);
   }
 
  private:
+  // Bytes of the residual read and of a norm's result written.
+  double row_bytes() const { return (input_.bf16 ? 6.0 : 8.0) * tokens_ * config_.hidden_size; }
+
+  // Layers `all` for every token and `each` for the chosen experts: weights, inputs and results once.
+  void mark(const char* name, std::initializer_list<const Linear*> all,
+            std::initializer_list<const Linear*> each) const {
+    if (w_.clock == nullptr) return;
+    double bytes = 0;
+    double flops = 0;
+    const auto add = [&](const Matrix& m, double matrices, double rows) {
+      const double number = input_.bf16 ? 2 : 4;
+      bytes += matrices * static_cast<double>(m.bytes()) + rows * number * (m.cols + m.rows);
+      flops += 2 * rows * m.rows * m.cols;
+    };
+    const model::MoeConfig& moe = config_.moe;
+    for (const Linear* layer : all) {
+      if (layer->weight.data != nullptr) add(layer->weight, 1, tokens_);
+    }
+    for (const Linear* layer : each) {
+      add(layer->weight, experts_chosen(moe.experts, moe.topk, tokens_), static_cast<double>(tokens_) * moe.topk);
+    }
+    w_.mark(name, bytes, flops);
+  }
+
   // All tokens through one matrix.
   LinearArgs plain(const Linear& linear, const Inputs& x, float* y) const {
     LinearArgs args{.weight = linear.weight, .x = x, .y = y};

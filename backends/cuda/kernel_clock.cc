@@ -1,8 +1,13 @@
 #include "backends/cuda/kernel_clock.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::cuda {
+
+double experts_chosen(int experts, int topk, int tokens) {
+  return experts * (1 - std::pow(1 - static_cast<double>(topk) / experts, tokens));
+}
 
 void KernelClock::mark(const char* name, double bytes, double flops) {
   marks_.push_back({name, bytes, flops, std::make_unique<Event>()});
@@ -16,6 +21,7 @@ std::vector<backend::KernelTime> KernelClock::read() {
   std::vector<backend::KernelTime> times;
   for (size_t i = 0; i < marks_.size(); ++i) {
     const Mark& mark = marks_[i];
+    if (mark.name.empty()) continue;
     auto found = std::ranges::find(times, mark.name, &backend::KernelTime::name);
     if (found == times.end()) found = times.insert(found, {.name = mark.name});
     const Event& next = i + 1 < marks_.size() ? *marks_[i + 1].begin : end;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -12,7 +13,6 @@ namespace {
 
 constexpr int64_t kMostThreads = 16;
 constexpr int64_t kMostSlice = 4096;
-constexpr int64_t kSlice = 4096;
 constexpr uint64_t kSeed = 1;  // of weights=random
 
 Status wrong(const std::string& name, const std::string& value, const std::string& expected) {
@@ -54,9 +54,12 @@ Result<ModelOptions> parse_model_options(std::string_view json) {
   if (*threads < 0 || *threads > kMostThreads) {
     return wrong("threads", std::to_string(*threads), "1 .. 16, or 0 for one a core");
   }
-  const Result<int64_t> slice = options->number("slice", kSlice);
+  constexpr int64_t kUnset = std::numeric_limits<int64_t>::min();
+  const Result<int64_t> slice = options->number("slice", kUnset);
   if (!slice) return slice.status();
-  if (*slice < 1 || *slice > kMostSlice) return wrong("slice", std::to_string(*slice), "1 .. 4096 tokens");
+  if (*slice != kUnset && (*slice < 1 || *slice > kMostSlice)) {
+    return wrong("slice", std::to_string(*slice), "1 .. 4096 tokens");
+  }
   const Result<bool> plain = second_of(*options, "decode", "auto", "plain");
   if (!plain) return plain.status();
   const Result<bool> fast = second_of(*options, "prefill", "exact", "fast");
@@ -66,7 +69,7 @@ Result<ModelOptions> parse_model_options(std::string_view json) {
   const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
   return ModelOptions{
       .threads = static_cast<int>(*threads != 0 ? *threads : std::clamp<int64_t>(cores, 1, kMostThreads)),
-      .slice = static_cast<size_t>(*slice),
+      .slice = *slice == kUnset ? 0 : static_cast<size_t>(*slice),
       .plain_decode = *plain,
       .fast_prefill = *fast,
       .random = *seed};

@@ -17,6 +17,7 @@ TEST(ModelOptions, DefaultsReadTheCheckpointAndKeepTheExactArithmetic) {
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_GE(options->threads, 1);
   EXPECT_LE(options->threads, 16);
+  EXPECT_EQ(options->slice, 0u);
   EXPECT_FALSE(options->plain_decode);
   EXPECT_FALSE(options->fast_prefill);
   EXPECT_FALSE(options->random.has_value());

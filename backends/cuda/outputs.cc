@@ -35,6 +35,7 @@ void OutputStage::write(const Operators& operators, Workspace& w, const Stream& 
   upload(w, stream);
   size_t done = 0;                       // rows that are written
   const auto copied = [&](size_t end) {  // the facts of rows below `end` are on their way
+    w.mark("", 0);
     copy_to_host(host_facts_.data() + done, facts_.data() + done, (end - done) * sizeof(RowFacts), stream);
     finish(done, end - done, w, stream);
     done = end;
@@ -53,6 +54,7 @@ void OutputStage::write(const Operators& operators, Workspace& w, const Stream& 
 }
 
 void OutputStage::write(const DecodedRows& decoded, Workspace& w, const Stream& stream) {
+  w.mark("", 0);
   copy_routing(w, stream);
   gather(w);
   if (!rows_.empty()) {

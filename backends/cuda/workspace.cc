@@ -56,4 +56,18 @@ Workspace::Workspace(const model::ModelConfig& config, size_t most_tokens) : sli
   gates = DeviceBuffer<float>(rows);
 }
 
+Workspace make_workspace(const model::ModelConfig& config, size_t slice) {
+  if (slice != 0) return Workspace(config, slice);
+  constexpr size_t kMost = 4096;
+  constexpr size_t kLeast = 256;
+  for (slice = kMost; slice > kLeast; slice /= 2) {
+    try {
+      return Workspace(config, slice);
+    } catch (const CudaError& error) {
+      if (error.code() != cudaErrorMemoryAllocation) throw;
+    }
+  }
+  return Workspace(config, kLeast);
+}
+
 }  // namespace assay::cuda

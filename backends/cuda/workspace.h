@@ -102,4 +102,7 @@ struct Workspace {
   DeviceBuffer<float> gates;          // (slice) of the shared expert
 };
 
+// A workspace of `slice` tokens; 0: of 4096, or halved until it fits, down to 256. Throws CudaError.
+Workspace make_workspace(const model::ModelConfig& config, size_t slice);
+
 }  // namespace assay::cuda
