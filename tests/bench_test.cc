@@ -103,6 +103,7 @@ TEST(Bench, LoadingIsShownBesideARawRead) {
   EXPECT_GT(row["raw_gb_per_s"], 0);
   EXPECT_GT(row["tensor_bytes"], 1 << 24);
   EXPECT_EQ(row["cold"], false);
+  EXPECT_EQ(row["backend"], "cpu");
 }
 
 TEST(Bench, TextSaysWhatWasMeasuredOnWhat) {

@@ -84,11 +84,13 @@ Result<std::string> measure_load(const bench::Subject& subject, const bench::Ope
   const Result<int> threads = count_of(values, "read-threads", 1024);
   if (!threads) return threads.status();
   std::optional<bench::Opened> opened;
+  std::string backend;
   std::string device;
   const tools::Loader loader{.open = [&]() -> Status {
                                Result<bench::Opened> made = bench::Opened::open(subject, request, registry);
                                if (!made) return made.status();
-                               device = made->backend() + " on " + made->model().device();
+                               backend = made->backend();
+                               device = made->model().device();
                                opened = *std::move(made);
                                return {};
                              },
@@ -101,7 +103,8 @@ Result<std::string> measure_load(const bench::Subject& subject, const bench::Ope
   for (const tools::LoadRound& round : found->rounds) best = std::min(best, round.load_seconds);
   if (values.count("json") != 0) {
     const nlohmann::ordered_json json = {{"what", "load"},
-                                         {"backend", device},
+                                         {"backend", backend},
+                                         {"device", device},
                                          {"cold", cold},
                                          {"seconds", best},
                                          {"first_seconds", found->first_load_seconds},
@@ -115,12 +118,13 @@ Result<std::string> measure_load(const bench::Subject& subject, const bench::Ope
     return json.dump() + "\n";
   }
   return fmt::format(
-      "{}\nbackend {}\nfirst load {:.2f} s; then the fastest of {}: {:.2f} s, {:.2f} GB/s of {:.2f} GB of weights\n"
+      "{}\nbackend {} on {}\nfirst load {:.2f} s; then the fastest of {}: {:.2f} s, {:.2f} GB/s of {:.2f} GB of "
+      "weights\n"
       "the same files read by {} threads that do nothing else, {}: {:.2f} GB/s; loading reaches {:.1f} %\n"
       "host memory above the mapping of the files, peak: {:.2f} GB\n",
-      subject.checkpoint, device, found->first_load_seconds, found->rounds.size(), best, found->best_load_gb_per_s(),
-      static_cast<double>(found->tensor_bytes) * 1e-9, *threads, cold ? "cold" : "warm", found->best_raw_gb_per_s(),
-      100 * found->fraction(), static_cast<double>(found->peak_bytes) * 1e-9);
+      subject.checkpoint, backend, device, found->first_load_seconds, found->rounds.size(), best,
+      found->best_load_gb_per_s(), static_cast<double>(found->tensor_bytes) * 1e-9, *threads, cold ? "cold" : "warm",
+      found->best_raw_gb_per_s(), 100 * found->fraction(), static_cast<double>(found->peak_bytes) * 1e-9);
 }
 
 int run(const std::string& what, const bench::SubjectSources& sources, const po::variables_map& values) {
