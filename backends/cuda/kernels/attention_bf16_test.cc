@@ -150,7 +150,7 @@ class Pass {
         for (int g = 0; g < s_.groups; ++g) {
           const int row = ((blocks_ + block) * s_.groups + g) * s_.block_size + p % s_.block_size;
           for (int c = 0; c < s_.channels; ++c) {
-            const auto at = static_cast<size_t>(row * s_.channels + c);
+            const size_t at = static_cast<size_t>(row) * static_cast<size_t>(s_.channels) + static_cast<size_t>(c);
             keys[at] = arithmetic::to_bf16(content_.key(sequence, p, g, c));
             values[at] = arithmetic::to_bf16(content_.value(sequence, p, g, c));
           }
@@ -275,8 +275,10 @@ TEST_F(AttentionBf16, ResultsAreNearTheReference) {
       for (int head = 0; head < std::min(s.groups * s.per_group, 4); ++head) {
         std::vector<std::vector<float>> keys;
         std::vector<std::vector<float>> values;
-        std::vector<float> query;
-        for (int c = 0; c < s.channels; ++c) query.push_back(content.query(0, where.second, head, c));
+        std::vector<float> query(static_cast<size_t>(s.channels));
+        for (int c = 0; c < s.channels; ++c) {
+          query[static_cast<size_t>(c)] = content.query(0, where.second, head, c);
+        }
         for (int p = 0; p <= where.second; ++p) {
           keys.emplace_back();
           values.emplace_back();
@@ -290,7 +292,8 @@ TEST_F(AttentionBf16, ResultsAreNearTheReference) {
             query, keys.size(), [&](size_t p) { return keys[p].data(); }, [&](size_t p) { return values[p].data(); },
             scale, false);
         for (int c = 0; c < s.channels; ++c) {
-          const float y = arithmetic::from_bf16(bits[static_cast<size_t>(head * s.channels + c)]);
+          const float y = arithmetic::from_bf16(
+              bits[static_cast<size_t>(head) * static_cast<size_t>(s.channels) + static_cast<size_t>(c)]);
           const float reference = wanted[static_cast<size_t>(c)];
           const float error = std::abs(y - reference);
           largest = std::max(largest, static_cast<double>(error));
