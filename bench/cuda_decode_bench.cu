@@ -10,6 +10,7 @@
 
 #include "backends/cuda/fast/kernel_info.h"
 #include "backends/cuda/fast/testing/random_model.h"
+#include "bench/read_all.cuh"
 
 namespace {
 
@@ -20,20 +21,6 @@ void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
   std::exit(1);
-}
-
-__global__ void read_all(const uint4* from, size_t count, uint32_t* sink) {
-  uint32_t x = 0;
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
-  for (; i + 7 * stride < count; i += 8 * stride) {
-    uint4 v[8];
-#pragma unroll
-    for (int j = 0; j < 8; ++j) v[j] = __ldcs(from + i + j * stride);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) x ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
-  }
-  if (x == 0x12345678u) *sink = x;
 }
 
 // Milliseconds of `work` on the stream.
@@ -84,8 +71,8 @@ double bandwidth(RandomModel& model) {
     const float ms = time_of(model.stream(), [&] {
       for (const LayerWeights& layer : model.model().layers) {
         if (layer.experts.experts == 0) continue;
-        read_all<<<132 * 4, 512, 0, model.stream()>>>(static_cast<const uint4*>(layer.experts.fc1), bytes / 16,
-                                                      reinterpret_cast<uint32_t*>(model.scratch()));
+        assay::bench::read_all<<<132 * 4, 512, 0, model.stream()>>>(
+            static_cast<const uint4*>(layer.experts.fc1), bytes / 16, reinterpret_cast<uint32_t*>(model.scratch()));
       }
     });
     best = std::max(best, bytes * static_cast<double>(s.layers - s.dense_layers) / (ms * 1e-3) / 1e9);
@@ -258,7 +245,7 @@ void phases(RandomModel& bench, int position) {
 int main(int argc, char** argv) {
   cudaDeviceProp properties;
   CHECK(cudaGetDeviceProperties(&properties, 0));
-  RandomModel bench({});
+  RandomModel bench({.dense_layers = 0});
   const double gbs = bandwidth(bench);
   std::printf("%s, read bandwidth %.0f GB/s\n", properties.name, gbs);
   for (int i = 1; i < argc; ++i) {

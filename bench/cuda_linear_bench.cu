@@ -16,6 +16,7 @@
 #include "backends/cuda/kernels/routing.h"
 #include "backends/cuda/runtime/buffer.h"
 #include "backends/cuda/runtime/stream.h"
+#include "bench/read_all.cuh"
 
 namespace {
 
@@ -49,20 +50,6 @@ __global__ void fill_float(float* to, size_t count, uint64_t seed) {
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
     to[i] = uniform(i, seed);
   }
-}
-
-__global__ void read_all(const uint4* from, size_t count, uint32_t* sink) {
-  uint32_t x = 0;
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
-  for (; i + 7 * stride < count; i += 8 * stride) {
-    uint4 v[8];
-#pragma unroll
-    for (int j = 0; j < 8; ++j) v[j] = __ldcs(from + i + j * stride);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) x ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
-  }
-  if (x == 0x12345678u) *sink = x;
 }
 
 DeviceBuffer<uint16_t> random_bf16(size_t count, uint64_t seed) {
@@ -217,9 +204,9 @@ class Bench {
     for (int round = 0; round < 4; ++round) {
       begin.record(stream_);
       for (int i = 0; i < 8; ++i) {
-        read_all<<<132 * 4, 512, 0, stream_.get()>>>(static_cast<const uint4*>(m.data),
-                                                     static_cast<size_t>(m.bytes()) / 16,
-                                                     reinterpret_cast<uint32_t*>(y_.data()));
+        assay::bench::read_all<<<132 * 4, 512, 0, stream_.get()>>>(static_cast<const uint4*>(m.data),
+                                                                   static_cast<size_t>(m.bytes()) / 16,
+                                                                   reinterpret_cast<uint32_t*>(y_.data()));
       }
       end.record(stream_);
       end.wait();
