@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -151,6 +152,30 @@ class Refusing(Folder):
         for text in ("", "{", "[1]", '{"schema": 9}', '{"schema": 1, "stage": "x"}'):
             (self.dir / "a" / "x.json").write_text(text)
             self.refused("x.json", "a")
+
+    def test_results_that_are_damaged(self):
+        path = self.stage("cases", {"decode_128": 1.5}, [("cases", True)]) / "cases.json"
+        good = json.loads(path.read_text())
+        value = {"value": 1.5, "command": "c", "note": ""}
+        check = {"what": "w", "passed": True, "detail": "d", "command": "c"}
+        damages = [{name: None} for name in good if name not in ("schema", "seconds")]
+        damages += [{"stage": "nope"}, {"stage": ["cases"]}, {"quick": "no"}, {"values": []}, {"checks": {}}]
+        damages += [{"values": {"decode_128": wrong}} for wrong in (1.5, {}, {"value": 1.5}, {**value, "note": 1})]
+        for number in ("1.5", None, True, -1, float("nan"), float("inf")):
+            damages.append({"values": {"decode_128": {**value, "value": number}}})
+        damages += [{"checks": [wrong]} for wrong in ("w", {"what": "w"}, {**check, "passed": "no"})]
+        for damage in damages:
+            path.write_text(json.dumps({**good, **damage}))
+            self.refused("cases.json: ", "a")
+        path.write_text("[" * 100000)
+        self.refused("cases.json: ", "a")
+
+    def test_a_stage_that_found_nothing_is_missed(self):
+        folder = self.all_stages()
+        self.stage("cases")
+        text, missed = merge.table([folder])
+        self.assertTrue(missed)
+        self.assertIn("**found nothing**", self.line_of(text, "stage cases"))
 
     def test_a_changed_tree_and_a_wrong_hash(self):
         root = self.dir / "tree"
@@ -350,6 +375,27 @@ class WholeRuns(Folder):
         self.assertEqual(code, 1)
         self.assertRegex(text, r"cudnn was measured \| stopped after [01] s: gemm.qkv")
 
+    def test_what_is_stopped_stops_its_program(self):
+        program = "#!/bin/sh\necho $$ > pid; sleep 60 & wait\n"
+        self.say("build/bin/cuda_vendor_bench", program.replace("> pid", f"> '{self.dir}/pid'"))
+        words = ["vendor", "--bin", "build", "--out", "out", "--tree", TREE]
+        check = subprocess.Popen(
+            [sys.executable, TOOLS / "gpu_check", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self.dir,
+            env={**os.environ, "PATH": f"{self.dir / 'smi'}:{os.environ['PATH']}", "GIT_DIR": str(self.dir / "nowhere")},
+        )
+        pid = self.dir / "pid"
+        while check.poll() is None and not (pid.exists() and pid.read_text().strip()):
+            time.sleep(0.05)
+        check.terminate()
+        text, _ = check.communicate(timeout=30)
+        self.assertEqual((check.returncode, text), (130, "gpu_check: stopped\n"))
+        with self.assertRaises(ProcessLookupError):
+            os.kill(int(pid.read_text()), 0)
+
     def test_failures_of_programs_are_rows(self):
         self.say(
             "build/tests/cuda_fast_test",
@@ -382,6 +428,14 @@ class WholeRuns(Folder):
         self.assertEqual(self.run_check("--merge", "nowhere")[0], 3)
         self.assertEqual(self.run_check("cases", "--bin", "build")[0], 3)  # no git and no --tree
         self.assertEqual(self.run_check("cases", "--bin", "build", "--tree", "x")[0], 3)
+        code, text = self.run_check("cases", "--bin", "nowhere", "--tree", TREE)
+        self.assertEqual((code, text), (2, "gpu_check: --bin nowhere: no such folder\n"))
+        self.assertEqual(self.run_check("load", "--bin", "build", "--tree", TREE, "--checkpoint", "nowhere")[0], 2)
+        for limit in ("0", "-1", "nan", "inf", "x"):
+            self.assertEqual(self.run_check("cases", "--bin", "build", "--tree", TREE, f"--limit={limit}")[0], 2)
+        self.say("file", "")
+        code, text = self.run_check("cases", "--bin", "build", "--tree", TREE, "--out", "file")
+        self.assertEqual((code, text), (3, "gpu_check: refused: --out file: File exists\n"))
         code, text = self.run_check("--list")
         self.assertEqual(code, 0)
         self.assertEqual([line.split()[0] for line in text.splitlines()], rows.STAGE_NAMES)

@@ -70,8 +70,10 @@ def check_rows(stages):
 
 def absent_rows(stages):
     for name in rows.STAGE_NAMES:
-        if name not in stages:
-            yield [f"stage {name}", "–", "runs", "–", "**not run**", f"`tools/gpu_check {name}`", ""], True
+        found = stages.get(name)
+        if found is None or not (found["values"] or found["checks"]):
+            word = "**not run**" if found is None else "**found nothing**"
+            yield [f"stage {name}", "–", "runs", "–", word, f"`tools/gpu_check {name}`", ""], True
 
 
 def extra_rows(stages, known):

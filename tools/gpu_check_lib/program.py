@@ -30,6 +30,19 @@ def shown(command, place):
     return shlex.join(words)
 
 
+def stop(process):
+    """Ends a program and what it started: asked first, as some clean up, then killed."""
+    for how, seconds in ((signal.SIGTERM, 5), (signal.SIGKILL, None)):
+        try:
+            os.killpg(process.pid, how)
+        except ProcessLookupError:
+            pass
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            continue
+
+
 def run(command, place, name, limit):
     """`name`: of the log, PLACE.out/logs/NAME.log. Never raises for what the program does."""
     command = [str(word) for word in command]
@@ -54,7 +67,9 @@ def run(command, place, name, limit):
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            stop(process)
             code = None
+        except BaseException:  # somebody stops this script: a session of its own hears nothing of it
+            stop(process)
+            raise
     return Outcome(code, log.read_text(errors="replace"), time.monotonic() - begin, shown(command, place))
