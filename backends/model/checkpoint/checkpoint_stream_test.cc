@@ -122,6 +122,7 @@ TEST_F(Stream, ManyThreadsReadOneChunk) {
   std::atomic<int64_t> next = 0;
   std::vector<Status> results(4);
   std::vector<std::thread> threads;
+  threads.reserve(results.size());
   for (Status& result : results) {
     threads.emplace_back([&] {
       CheckpointStream::Reader reader;

@@ -163,7 +163,7 @@ int32_t profile(void* model, void* cache, const assay_forward* request, const as
     auto& pool = *static_cast<Cache*>(cache);
     const Result<Measurable*> measured = measurable(opened);
     if (!measured) return measured.status();
-    const Status status = run_batch(opened, pool, *request, [&](const std::vector<assay_run>& runs) -> Status {
+    Status status = run_batch(opened, pool, *request, [&](const std::vector<assay_run>& runs) -> Status {
       Result<std::vector<KernelTime>> times = (*measured)->profile(pool, runs);
       if (!times) return times.status();
       opened.times = *std::move(times);
