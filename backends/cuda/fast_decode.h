@@ -52,7 +52,7 @@ class FastDecode {
   Event copied_;  // host_ints_ may change
   DeviceBuffer<float> logits_;
   DeviceBuffer<RowFacts> facts_;
-  bool persistent_ = true;                                     // the device can hold its blocks all at once
+  bool persistent_ = true;  // the device can hold its blocks all at once
   // Tokens, splits, keys, values, block size, bytes of a layer.
   using Key = std::tuple<int, int, const void*, const void*, int, size_t>;
   std::map<Key, Graph> graphs_;
