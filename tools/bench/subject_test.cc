@@ -27,7 +27,7 @@ TEST(Subject, ArgumentsBehindDashesGiveAShape) {
 }
 
 TEST(Subject, WhatIsMissingOrUnknownIsNamed) {
-  const auto message = [](SubjectSources sources) { return find_subject(sources).status().message(); };
+  const auto message = [](const SubjectSources& sources) { return find_subject(sources).status().message(); };
   EXPECT_THAT(message({.words = {}, .checkpoint = "", .random = true, .variables = {}}), HasSubstr("no model"));
   EXPECT_THAT(message({.words = arguments(), .checkpoint = "", .random = false, .variables = {}}),
               HasSubstr("no weights: give --checkpoint DIR, --random-weights"));

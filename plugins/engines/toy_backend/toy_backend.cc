@@ -236,6 +236,7 @@ int32_t toy_argmax(const ToyModel& model, std::span<const int32_t> sequence) {
 
 std::vector<float> toy_margins(const ToyModel& model, std::span<const int32_t> sequence) {
   std::vector<float> margins;
+  margins.reserve(static_cast<size_t>(model.moe_layers));
   for (int32_t layer = 0; layer < model.moe_layers; ++layer) {
     margins.push_back(static_cast<float>(unit(mix(hash_of(sequence), static_cast<uint64_t>(layer) + 99))));
   }
