@@ -1,7 +1,9 @@
 """tools/gpu_check without a GPU: refusals, and whole runs on programs that only say what real ones would say."""
 
+import fnmatch
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ TOOLS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TOOLS))
 sys.dont_write_bytecode = True
 
-from gpu_check_lib import machine, merge, report, rows, stages  # noqa: E402
+from gpu_check_lib import checks, machine, merge, report, rows, stages  # noqa: E402
 
 TREE = "1" * 40
 DEVICE = {"name": "NVIDIA H200", "driver": "580.1"}
@@ -439,6 +441,16 @@ class WholeRuns(Folder):
         code, text = self.run_check("--list")
         self.assertEqual(code, 0)
         self.assertEqual([line.split()[0] for line in text.splitlines()], rows.STAGE_NAMES)
+
+
+class Filters(unittest.TestCase):
+    def test_every_filter_names_tests_that_there_are(self):
+        tests = []
+        for path in TOOLS.parent.glob("backends/cuda/**/*_test.cc"):
+            tests += [".".join(names) for names in re.findall(r"^TEST\w*\((\w+), (\w+)\)", path.read_text(), re.M)]
+        for filter_ in (checks.RACE_FILTER, checks.FAST_FILTER, checks.THOUSAND):
+            for pattern in filter_.lstrip("-").split(":"):
+                self.assertTrue(any(fnmatch.fnmatchcase(test, pattern) for test in tests), pattern)
 
 
 class Rows(unittest.TestCase):
