@@ -12,19 +12,31 @@ does.
 import argparse
 import os
 import pathlib
+import sys
 import time
 
-import torch
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+try:
+    import torch
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+except ImportError as error:
+    sys.exit(f"dcp_load: PyTorch cannot be used: {error}")
 
 
 def iteration_folder(folder):
+    """The folder with the metadata. Raises OSError or ValueError where there is none."""
+    if not folder.is_dir():
+        raise ValueError("no such folder")
     tracker = folder / "latest_checkpointed_iteration.txt"
-    if not tracker.exists():
-        return folder
-    text = tracker.read_text().strip()
-    return folder / ("release" if text == "release" else f"iter_{int(text):07}")
+    path = folder
+    if tracker.exists():
+        text = tracker.read_text(errors="replace").strip()
+        if text != "release" and not (text.isascii() and text.isdigit()):
+            raise ValueError(f"{tracker.name} holds '{text[:40]}', expected an iteration number or \"release\"")
+        path = folder / ("release" if text == "release" else f"iter_{int(text):07}")
+    if not (path / ".metadata").is_file():
+        raise ValueError(f"no {path / '.metadata'}")
+    return path
 
 
 def empty_tensors(metadata, device):
@@ -48,28 +60,47 @@ def wait(device):
         torch.cuda.synchronize(device)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--device", type=torch.device, default=torch.device("cuda"))
-    parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--cold", action="store_true")
-    options = parser.parse_args()
+def positive(text):
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
 
+
+def measure(options):
+    device = torch.device(options.device)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("no CUDA device: --device cpu loads without one")
     path = iteration_folder(options.folder)
-    reader = dcp.FileSystemReader(path)
-    tensors = empty_tensors(reader.read_metadata(), options.device)
+    tensors = empty_tensors(dcp.FileSystemReader(path).read_metadata(), device)
     size = sum(t.numel() * t.element_size() for t in tensors.values())
-    print(f"torch {torch.__version__}, {options.device}, {len(tensors)} tensors, {size * 1e-9:.2f} GB", flush=True)
+    if size == 0:
+        raise ValueError("no tensors in it")
+    print(f"torch {torch.__version__}, {device}, {len(tensors)} tensors, {size * 1e-9:.2f} GB", flush=True)
     for repetition in range(options.repeat):
         if options.cold:
             drop_from_cache(path)
-        wait(options.device)
+        wait(device)
         begin = time.perf_counter()
         dcp.load(tensors, storage_reader=dcp.FileSystemReader(path), no_dist=True)
-        wait(options.device)
+        wait(device)
         seconds = time.perf_counter() - begin
         print(f"dcp load {repetition + 1}: {seconds:.3f} s, {size / seconds * 1e-9:.2f} GB/s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--repeat", type=positive, default=2)
+    parser.add_argument("--cold", action="store_true")
+    options = parser.parse_args()
+    try:
+        measure(options)
+    except BaseException as error:  # the reader wraps whatever a damaged file raises in one of its own
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        sys.exit(f"dcp_load: {options.folder}: {type(error).__name__}: {lines[-1].strip() if lines else ''}")
 
 
 if __name__ == "__main__":

@@ -264,9 +264,16 @@ def main():
     parser.add_argument("--steps", type=int, default=64, help="of a round")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
+    if not all(0 <= way < len(WAYS) for way in args.ways):
+        parser.error(f"--ways: expected numbers of 0 .. {len(WAYS) - 1}")
+    if min([1, args.steps, args.rounds, *args.decode, *args.prefill]) < 1:
+        parser.error("--decode, --prefill, --steps, --rounds: expected numbers of at least 1")
     begin = time.perf_counter()
-    import torch
-    import transformers
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        sys.exit(f"transformers_bench: PyTorch and transformers are needed: {error}")
 
     if args.device == "cuda" and not torch.cuda.is_available():
         sys.exit("transformers_bench: no CUDA device; --device cpu --shapes tiny shows that the script runs")
