@@ -4,6 +4,7 @@
 
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <cmath>
 
 namespace assay::tools {
 namespace {
@@ -29,7 +30,7 @@ po::options_description describe() {
   add("shared-gate", "")("router", text("softmax"), "")("pre-softmax", "")("expert-bias", "")("router-bias", "");
   add("router-groups", number(0), "")("router-group-topk", number(0), "")("router-scale", real(1), "");
   add("moe-layer-freq", text("1"), "");
-  add("dtype", text("bf16"), "")("bf16-args", "")("seed", po::value<uint64_t>()->default_value(1), "");
+  add("dtype", text("bf16"), "")("bf16-args", "")("seed", text("1"), "");
   add("std", real(0.02), "")("residual-std", po::value<double>(), "")("te-names", "")("per-layer", "");
   add("files", number(1), "")("chunks", po::value<std::vector<std::string>>()->composing(), "");
   add("no-default-chunks", "")("common-pt", "")("align", "")("misalign", number(-1), "")("reversed-strides", "");
@@ -82,6 +83,41 @@ template <class T>
 bool parse_number(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+Status fill_weights(const po::variables_map& map, CheckpointSpec& spec) {
+  const std::string seed = map["seed"].as<std::string>();
+  if (!parse_number(seed, spec.seed)) {
+    return invalid(fmt::format("--seed {}: expected a whole number from 0 to {}", seed, UINT64_MAX));
+  }
+  spec.std = map["std"].as<double>();
+  if (map.count("residual-std") > 0) spec.residual_std = map["residual-std"].as<double>();
+  for (const auto& [name, value] : {std::pair("std", spec.std), {"residual-std", spec.residual_std.value_or(0)}}) {
+    if (!std::isfinite(value) || value < 0) {
+      return invalid(fmt::format("--{} {}: expected a number of at least 0", name, value));
+    }
+  }
+  return {};
+}
+
+Status fill_storage(const po::variables_map& map, model::WriteOptions& write) {
+  constexpr int kMostFiles = 100000;
+  constexpr int kMostIteration = 9999999;  // seven digits in the folder's name
+  const int iteration = map["iteration"].as<int>();
+  write.files = map["files"].as<int>();
+  if (write.files < 1 || write.files > kMostFiles) {
+    return invalid(fmt::format("--files {}: expected 1 to {}", write.files, kMostFiles));
+  }
+  if (iteration < 0 || iteration > kMostIteration) {
+    return invalid(fmt::format("--iteration {}: expected 0 to {}, or --release", iteration, kMostIteration));
+  }
+  if (map.count("align") > 0 && !map["misalign"].defaulted())
+    return invalid("--align and --misalign: give one of them");
+  write.common_pt = map.count("common-pt") > 0;
+  write.residue = map.count("align") > 0 ? 0 : map["misalign"].as<int>();
+  write.reversed_strides = map.count("reversed-strides") > 0;
+  write.iteration = map.count("release") > 0 ? -1 : iteration;
+  return {};
 }
 
 Status parse_pattern(const std::string& text, ModelConfig& config, bool& per_layer) {
@@ -213,20 +249,14 @@ Result<Invocation> parse_command_line(int argc, const char* const* argv) {
   Invocation out;
   out.help = map.count("help") > 0;
   if (out.help) return out;
-  if (map.count("output") == 0) return invalid("no --output DIR");
-  out.folder = map["output"].as<std::string>();
+  if (map.count("output") > 0) out.folder = map["output"].as<std::string>();
+  if (out.folder.empty()) return invalid("no --output DIR");
   CheckpointSpec& spec = out.spec;
-  spec.seed = map["seed"].as<uint64_t>();
-  spec.std = map["std"].as<double>();
-  if (map.count("residual-std") > 0) spec.residual_std = map["residual-std"].as<double>();
   spec.te_names = map.count("te-names") > 0;
   spec.per_layer_keys = map.count("per-layer") > 0;
   spec.default_chunks = map.count("no-default-chunks") == 0;
-  spec.write.files = map["files"].as<int>();
-  spec.write.common_pt = map.count("common-pt") > 0;
-  spec.write.residue = map.count("align") > 0 ? 0 : map["misalign"].as<int>();
-  spec.write.reversed_strides = map.count("reversed-strides") > 0;
-  spec.write.iteration = map.count("release") > 0 ? -1 : map["iteration"].as<int>();
+  if (Status s = fill_weights(map, spec); !s.ok()) return s;
+  if (Status s = fill_storage(map, spec.write); !s.ok()) return s;
   if (Status s = fill_names(map, spec); !s.ok()) return s;
   if (Status s = fill_model(map, spec.model, spec.per_layer_keys); !s.ok()) return s;
   if (Status s = parse_chunks(map, spec); !s.ok()) return s;

@@ -77,6 +77,23 @@ TEST(SpecOptions, RefusesWhatItDoesNotKnowInOneLine) {
   EXPECT_THAT(parse({"-o", "d", "--experts", "2", "--moe-layer-freq", "0,1,1"}).status().message(),
               HasSubstr("3 layers, expected 2"));
   EXPECT_THAT(parse({"-o", "d", "--chunks", "x"}).status().message(), HasSubstr("GLOB:AXIS:COUNT"));
+  EXPECT_THAT(parse({"-o", ""}).status().message(), HasSubstr("no --output"));
+  EXPECT_THAT(parse({"-o", "d", "--align", "--misalign", "3"}).status().message(), HasSubstr("give one of them"));
+}
+
+TEST(SpecOptions, RefusesNumbersThatMeanNothing) {
+  const std::vector<std::vector<const char*>> all = {{"--seed", "-1"},           {"--seed", "18446744073709551616"},
+                                                     {"--seed", "1.5"},          {"--std", "-0.1"},
+                                                     {"--std", "inf"},           {"--residual-std", "nan"},
+                                                     {"--residual-std", "-1"},   {"--files", "0"},
+                                                     {"--files", "100001"},      {"--iteration", "-1"},
+                                                     {"--iteration", "10000000"}};
+  for (const std::vector<const char*>& words : all) {
+    std::vector<const char*> line = {"-o", "d"};
+    line.insert(line.end(), words.begin(), words.end());
+    EXPECT_THAT(parse(line).status().message(), HasSubstr(std::string(words[0]) + " " + words[1] + ": expected"));
+  }
+  EXPECT_EQ(parse({"-o", "d", "--seed", "18446744073709551615"})->spec.seed, UINT64_MAX);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ class FileSink {
   void write(std::span<const std::byte> data);
   void write(std::string_view text) { write({reinterpret_cast<const std::byte*>(text.data()), text.size()}); }
   uint64_t offset() const { return offset_; }  // bytes written so far
+  bool failed() const { return error_ != 0; }  // close() says how
   Status close();                              // kInfra, naming the path
 
  private:

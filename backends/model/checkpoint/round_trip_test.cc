@@ -74,6 +74,20 @@ TEST_F(RoundTrip, EveryChunkingDtypeResidueAndStrideReadsTheSame) {
   }
 }
 
+TEST_F(RoundTrip, ACheckpointThatWasReplacedHalfWayIsNone) {
+  const TensorToWrite tensor = ramp_tensor({4, 8}, Dtype::kFloat32, {2, 1});
+  ASSERT_TRUE(write_torch_dist(folder_.string(), {tensor}, {}, {.files = 2}).ok());
+  const fs::path path = folder_ / "iter_0000001";
+  fs::remove(path / "__1_0.distcp");
+  fs::create_directory(path / "__1_0.distcp");  // cannot be written
+  EXPECT_THAT(write_torch_dist(folder_.string(), {tensor}, {}, {.files = 2}).message(), HasSubstr("__1_0.distcp"));
+  fs::remove(path / "__1_0.distcp");
+  fs::copy(path / "__0_0.distcp", path / "__1_0.distcp");
+  EXPECT_FALSE(Checkpoint::open(folder_.string()).ok());
+  ASSERT_TRUE(write_torch_dist(folder_.string(), {tensor}, {}, {.files = 2}).ok());
+  EXPECT_TRUE(Checkpoint::open(folder_.string()).ok());
+}
+
 TEST_F(RoundTrip, TensorBytesLieAtTheResidueThatWasAsked) {
   const WriteOptions options{.files = 1, .residue = 13};
   ASSERT_TRUE(write_torch_dist(folder_.string(), {ramp_tensor({4}, Dtype::kFloat32, {2})}, {}, options).ok());

@@ -112,6 +112,7 @@ Status write_file(int file, const std::string& path, std::vector<WrittenItem>& i
   Result<std::unique_ptr<FileSink>> sink = FileSink::create((fs::path(path) / data_file_name(file)).string());
   if (!sink.ok()) return sink.status();
   for (WrittenItem& item : items) {
+    if ((*sink)->failed()) break;  // a full disk: no need to make up the rest
     if (item.file == file) write_item(item, common, options, **sink);
   }
   return (*sink)->close();
@@ -168,6 +169,11 @@ Status write_torch_dist(const std::string& folder, const std::vector<TensorToWri
   std::error_code error;
   fs::create_directories(path, error);
   if (error) return infra(fmt::format("{}: cannot create: {}", path, error.message()));
+  // What describes an earlier checkpoint goes first: stopped half-way, files of both must not pass for one of them.
+  for (const char* file : {"/.metadata", "/metadata.json"}) {
+    fs::remove(path + file, error);
+    if (error) return infra(fmt::format("{}{}: cannot replace: {}", path, file, error.message()));
+  }
 
   std::vector<WrittenItem> items;
   for (const TensorToWrite& tensor : tensors) {
