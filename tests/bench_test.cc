@@ -1,6 +1,7 @@
 // `assay bench` on backends that need no GPU.
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -117,6 +118,56 @@ TEST(Bench, TextSaysWhatWasMeasuredOnWhat) {
   EXPECT_THAT(output.out, HasSubstr("first layer of an expert"));
 }
 
+TEST(Bench, RandomWeightsWithoutASeedLeaveTheNextWordAlone) {
+  const Output output = run_program("assay", {"bench", "prefill", "--random-weights", kCase, "--backend", "cpu",
+                                              "--context", "2", "--rounds", "1", "--no-kernels", "--json"});
+  ASSERT_EQ(output.code, 0) << output.err;
+  EXPECT_EQ(objects(output)["prefill"]["tokens"], 2);
+}
+
+TEST(Bench, LearnedPositionsThatEndTooEarlyAreTold) {
+  std::vector<std::string> words = {"bench", "decode", "--random-weights", "--context", "250", "--steps", "7"};
+  words.insert(words.end(), kSmallModel.begin(), kSmallModel.end());
+  words.back() = "learned_absolute";
+  const Output output = run_program("assay", words);
+  EXPECT_EQ(output.code, 2) << output.err;
+  EXPECT_THAT(output.err, HasSubstr("257 tokens (--context, --steps): the model has learned 256 positions"));
+}
+
+TEST(Bench, ATemporaryFolderThatIsNotThereIsTold) {
+  std::vector<std::string> words = {"TMPDIR=/nowhere",
+                                    (std::filesystem::path(ASSAY_BINARY_DIR) / "bin/assay").string(),
+                                    "bench",
+                                    "decode",
+                                    "--random-weights",
+                                    "--backend",
+                                    "cpu"};
+  words.insert(words.end(), kSmallModel.begin(), kSmallModel.end());
+  const Output output = run_file(find_executable("env"), words);
+  EXPECT_EQ(output.code, 3) << output.err;
+  EXPECT_THAT(output.err, HasSubstr("TMPDIR names none"));
+}
+
+// While it measures: a signal that ends it takes the checkpoint of random weights along; a bus error is a line.
+TEST(Bench, SignalsLeaveNothingBehindAndACutFileIsALine) {
+  const TemporaryFolder folder;
+  const std::string program = (std::filesystem::path(ASSAY_BINARY_DIR) / "bin/assay").string();
+  std::string line = program + " bench decode --random-weights --backend cpu --context 200 --rounds 1000 --steps 5000";
+  for (const std::string& word : kSmallModel) line += " " + word;
+  const auto run_until = [&](const std::string& signal) {
+    const std::string script = "TMPDIR='" + folder.path().string() + "'; export TMPDIR; " + line +
+                               " & p=$!; until ls -d \"$TMPDIR\"/*/iter* >/dev/null 2>&1; do sleep 0.02; done; kill -" +
+                               signal + " $p; wait $p";
+    return run_file(find_executable("sh"), {"-c", script});
+  };
+  const Output stopped = run_until("TERM");
+  EXPECT_EQ(stopped.code, 128 + SIGTERM) << stopped.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  const Output cut = run_until("BUS");
+  EXPECT_EQ(cut.code, 3) << cut.err;
+  EXPECT_THAT(cut.err, HasSubstr("assay: bench: bus error: a file of the checkpoint was cut"));
+}
+
 // Exit code 2 and one line that names what is wrong.
 TEST(Bench, WhatIsWrongIsOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
@@ -129,6 +180,8 @@ TEST(Bench, WhatIsWrongIsOneLine) {
       {{"decode", "--", "--num-layers", "2"}, "no weights"},
       {{"decode", "--random-weights", "--", "--num-layer", "2"}, "--num-layer"},
       {{"decode", "--random-weights=x", kCase}, "random-weights"},
+      {{"decode", "--random-weights=-1", kCase}, "--random-weights=-1: expected a seed of 0"},
+      {{"decode", "--random-weights=18446744073709551616", kCase}, "expected a seed of 0"},
       {{"decode", kCase, "--backend", "gpu"}, "gpu"},
       {{"decode", kCase, "--backend", "cpu", "--backend-options", "[]"}, "expected a JSON object"},
       {{"decode", kCase, "--backend", "cpu", "--backend-options", "{\"slice\":1}"}, "'slice' is unknown"},
@@ -137,6 +190,8 @@ TEST(Bench, WhatIsWrongIsOneLine) {
       {{"decode", kCase, "--backend", "cpu", "--concurrency", "two"}, "--concurrency 'two'"},
       {{"decode", kCase, "--backend", "cpu", "--rounds", "0"}, "--rounds 0"},
       {{"prefill", kCase, "--backend", "cpu", "--context", "99999999"}, "--context '99999999'"},
+      {{"decode", kCase, "--context", "1048576", "--concurrency", "17"}, "tokens together at most"},
+      {{"load", kCase, "--backend", "cpu", "--context", "0"}, "--context '0'"},
       {{"load", kCase, "--backend", "cpu", "--random-weights"}, "nothing is loaded then"},
   };
   for (const auto& [words, message] : all) {

@@ -1,11 +1,14 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/plugin/host.h"
+#include "tools/assay/bench_numbers.h"
 #include "tools/assay/command.h"
 #include "tools/bench/measure.h"
 #include "tools/load_bench/load_bench.h"
@@ -17,29 +20,6 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr const char* kUsage = "assay bench decode|prefill|load [CASE] [options] [-- MODEL_ARGS]";
-constexpr uint32_t kMostTokens = 1u << 20;
-
-// "128,1024" as numbers of 1 .. most.
-Result<std::vector<uint32_t>> numbers(const std::string& option, const std::string& text, uint32_t most) {
-  std::vector<uint32_t> values;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    uint32_t value = 0;
-    const auto [end, code] = std::from_chars(text.data() + begin, text.data() + comma, value);
-    if (code != std::errc() || end != text.data() + comma || value < 1 || value > most) {
-      return invalid(fmt::format("{} '{}': expected numbers of 1 .. {}, joined by commas", option, text, most));
-    }
-    values.push_back(value);
-    begin = comma + 1;
-  }
-  return values;
-}
-
-Result<int> count_of(const po::variables_map& values, const char* name, int most) {
-  const int value = values[name].as<int>();
-  if (value >= 1 && value <= most) return value;
-  return invalid(fmt::format("--{} {}: expected 1 .. {}", name, value, most));
-}
 
 // A device or a memory that is too small is no wrong command line.
 int fail_measuring(const Status& status) {
@@ -52,37 +32,21 @@ void print(const bench::BenchReport& report, bool json) {
 }
 
 Result<bench::BenchReport> measure(const std::string& what, const bench::Opened& opened,
-                                   plugin::PluginRegistry& registry, const po::variables_map& values) {
-  const Result<int> rounds = count_of(values, "rounds", 1000);
-  if (!rounds) return rounds.status();
-  const std::string fallback = what == "decode" ? "128" : "128,1024";
-  const std::string given = values["context"].as<std::string>();
-  auto contexts = numbers("--context", given.empty() ? fallback : given, kMostTokens);
-  if (!contexts) return contexts.status();
-  const bool kernels = values.count("no-kernels") == 0;
+                                   plugin::PluginRegistry& registry, const BenchNumbers& numbers, bool kernels) {
   if (what == "prefill") {
-    return bench::measure_prefill(opened, {.tokens = *contexts, .rounds = *rounds, .kernels = kernels});
+    return bench::measure_prefill(opened, {.tokens = numbers.contexts, .rounds = numbers.rounds, .kernels = kernels});
   }
-  auto concurrency = numbers("--concurrency", values["concurrency"].as<std::string>(), 4096);
-  if (!concurrency) return concurrency.status();
-  const Result<int> steps = count_of(values, "steps", 1 << 20);
-  if (!steps) return steps.status();
   return bench::measure_decode(opened, registry,
-                               {.contexts = *contexts,
-                                .concurrency = *concurrency,
-                                .steps = static_cast<uint32_t>(*steps),
-                                .rounds = *rounds,
+                               {.contexts = numbers.contexts,
+                                .concurrency = numbers.concurrency,
+                                .steps = numbers.steps,
+                                .rounds = numbers.rounds,
                                 .kernels = kernels});
 }
 
 // Loads the subject's checkpoint again and again.
 Result<std::string> measure_load(const bench::Subject& subject, const bench::OpenRequest& request,
-                                 plugin::PluginRegistry& registry, const po::variables_map& values) {
-  if (request.random) return invalid("--random-weights: nothing is loaded then; give a checkpoint");
-  const Result<int> rounds = count_of(values, "rounds", 1000);
-  if (!rounds) return rounds.status();
-  const Result<int> threads = count_of(values, "read-threads", 1024);
-  if (!threads) return threads.status();
+                                 plugin::PluginRegistry& registry, const tools::LoadBenchOptions& options, bool json) {
   std::optional<bench::Opened> opened;
   std::string backend;
   std::string device;
@@ -95,17 +59,15 @@ Result<std::string> measure_load(const bench::Subject& subject, const bench::Ope
                                return {};
                              },
                              .close = [&] { opened.reset(); }};
-  const bool cold = values.count("cold") != 0;
-  const auto found =
-      tools::measure_load(subject.checkpoint, loader, {.threads = *threads, .rounds = *rounds, .cold = cold});
+  const auto found = tools::measure_load(subject.checkpoint, loader, options);
   if (!found) return found.status();
   double best = found->rounds.front().load_seconds;
   for (const tools::LoadRound& round : found->rounds) best = std::min(best, round.load_seconds);
-  if (values.count("json") != 0) {
-    const nlohmann::ordered_json json = {{"what", "load"},
+  if (json) {
+    const nlohmann::ordered_json line = {{"what", "load"},
                                          {"backend", backend},
                                          {"device", device},
-                                         {"cold", cold},
+                                         {"cold", options.cold},
                                          {"seconds", best},
                                          {"first_seconds", found->first_load_seconds},
                                          {"rounds", found->rounds.size()},
@@ -115,7 +77,7 @@ Result<std::string> measure_load(const bench::Subject& subject, const bench::Ope
                                          {"raw_gb_per_s", found->best_raw_gb_per_s()},
                                          {"fraction", found->fraction()},
                                          {"host_peak_bytes", found->peak_bytes}};
-    return json.dump() + "\n";
+    return line.dump() + "\n";
   }
   return fmt::format(
       "{}\nbackend {} on {}\nfirst load {:.2f} s; then the fastest of {}: {:.2f} s, {:.2f} GB/s of {:.2f} GB of "
@@ -123,41 +85,71 @@ Result<std::string> measure_load(const bench::Subject& subject, const bench::Ope
       "the same files read by {} threads that do nothing else, {}: {:.2f} GB/s; loading reaches {:.1f} %\n"
       "host memory above the mapping of the files, peak: {:.2f} GB\n",
       subject.checkpoint, backend, device, found->first_load_seconds, found->rounds.size(), best,
-      found->best_load_gb_per_s(), static_cast<double>(found->tensor_bytes) * 1e-9, *threads, cold ? "cold" : "warm",
-      found->best_raw_gb_per_s(), 100 * found->fraction(), static_cast<double>(found->peak_bytes) * 1e-9);
+      found->best_load_gb_per_s(), static_cast<double>(found->tensor_bytes) * 1e-9, options.threads,
+      options.cold ? "cold" : "warm", found->best_raw_gb_per_s(), 100 * found->fraction(),
+      static_cast<double>(found->peak_bytes) * 1e-9);
 }
 
 int run(const std::string& what, const bench::SubjectSources& sources, const po::variables_map& values) {
+  const Result<BenchNumbers> numbers = read_bench_numbers(what, values);
+  if (!numbers) return fail(numbers.status());
+  if (what == "load" && sources.random)
+    return fail(invalid("--random-weights: nothing is loaded then; give a checkpoint"));
   const Result<bench::Subject> subject = bench::find_subject(sources);
   if (!subject) return fail(subject.status());
+  if (const Status fits = check_positions(what, *numbers, subject->config); !fits.ok()) return fail(fits);
   bench::OpenRequest request{.backend = values["backend"].as<std::string>(),
                              .options = values["backend-options"].as<std::string>()};
-  if (sources.random) request.random = values["random-weights"].as<uint64_t>();
+  if (sources.random) request.random = numbers->seed;
+  const bool json = values.count("json") != 0;
   plugin::PluginRegistry registry(search_options(values));
   if (what == "load") {
-    const Result<std::string> text = measure_load(*subject, request, registry, values);
+    const tools::LoadBenchOptions options{
+        .threads = numbers->read_threads, .rounds = numbers->rounds, .cold = values.count("cold") != 0};
+    const Result<std::string> text = measure_load(*subject, request, registry, options, json);
     if (!text) return fail_measuring(text.status());
     std::cout << *text;
     return kExitOk;
   }
   const Result<bench::Opened> opened = bench::Opened::open(*subject, request, registry);
   if (!opened) return fail_measuring(opened.status());
-  const Result<bench::BenchReport> report = measure(what, *opened, registry, values);
+  const Result<bench::BenchReport> report = measure(what, *opened, registry, *numbers, values.count("no-kernels") == 0);
   if (!report) return fail_measuring(report.status());
-  print(*report, values.count("json") != 0);
+  print(*report, json);
   return kExitOk;
+}
+
+// A mapped file that was cut, or a disk that failed, ends the process with this signal. Only write and _exit are safe.
+void bus_error(int) {
+  constexpr std::string_view kText =
+      "assay: bench: bus error: a file of the checkpoint was cut while it was read, or its disk failed; copy it "
+      "again\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(kExitInfra);
+}
+
+// --random-weights alone has seed 1: what follows it is taken only where it is a number.
+Words with_seeds(Words words) {
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const bool number = i + 1 < words.size() && !words[i + 1].empty() &&
+                        words[i + 1].find_first_not_of("0123456789") == std::string::npos;
+    if (words[i] == "--random-weights" && !number) words[i] += "=1";
+  }
+  return words;
 }
 
 }  // namespace
 
-int bench_command(const Words& words) {
+int bench_command(const Words& given_words) {
+  std::signal(SIGBUS, bus_error);
+  const Words words = with_seeds(given_words);
   po::options_description options(
       "Measures a model on a backend, beside what the machine's memory gives in the same run.\n"
       "decode: single tokens; prefill: prompts up to the likeliest next id; load: a checkpoint.\n"
       "MODEL_ARGS stand for a case: assay bench decode --random-weights -- --num-layers 27 --bf16 ...\noptions");
   options.add_options()("words", po::value<Words>(), "what is measured, and a case folder")(
       "checkpoint", po::value<std::string>()->default_value(""), "folder of the weights (default: what --load says)")(
-      "random-weights", po::value<uint64_t>()->implicit_value(1, "1"),
+      "random-weights", po::value<std::string>()->implicit_value("1"),
       "=SEED: made-up weights; on a GPU no file is read, else a temporary checkpoint is written")(
       "backend", po::value<std::string>()->default_value("auto"), "cuda, cpu, reference, or auto")(
       "backend-options", po::value<std::string>()->default_value(""), "JSON object, e.g. {\"threads\":2}")(

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +20,6 @@ namespace assay::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-namespace fs = std::filesystem;
 
 constexpr size_t kReadBytes = size_t{1} << 30;  // of one pass over the host's memory
 constexpr int kReadPasses = 4;
@@ -37,28 +35,19 @@ bool has_option(const plugin::Plugin& plugin, const char* name) {
   return schema.is_object() && schema.value("properties", Json::object()).contains(name);
 }
 
-// The folder that a checkpoint of random weights was written to.
-Result<fs::path> write_random(const model::ModelConfig& config, uint64_t seed) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("assay-bench-{}", getpid());
+// A checkpoint of random weights.
+Result<TemporaryFolder> write_random(const model::ModelConfig& config, uint64_t seed) {
+  Result<TemporaryFolder> folder = TemporaryFolder::make();
+  if (!folder) return folder.status();
   model::CheckpointSpec spec;
   spec.model = config;
   spec.seed = seed;
   if (config.arithmetic == model::Arithmetic::kFp32) spec.dtype = model::Dtype::kFloat32;
-  if (Status written = model::write_checkpoint(spec, folder.string()); !written.ok()) {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-    return written;
-  }
+  if (Status written = model::write_checkpoint(spec, folder->path().string()); !written.ok()) return written;
   return folder;
 }
 
 }  // namespace
-
-void Opened::Remove::operator()(fs::path* folder) const {
-  std::error_code ignored;
-  fs::remove_all(*folder, ignored);
-  delete folder;
-}
 
 Result<Opened> Opened::open(const Subject& subject, const OpenRequest& request, plugin::PluginRegistry& registry) {
   Opened opened;
@@ -77,10 +66,10 @@ Result<Opened> Opened::open(const Subject& subject, const OpenRequest& request, 
   if (request.random && has_option(**plugin, "weights")) {
     (*options)["weights"] = fmt::format("random:{}", *request.random);
   } else if (request.random) {
-    Result<fs::path> folder = write_random(subject.config, *request.random);
+    Result<TemporaryFolder> folder = write_random(subject.config, *request.random);
     if (!folder) return folder.status().with("random weights");
-    checkpoint = folder->string();
-    opened.written_.reset(new fs::path(*std::move(folder)));
+    checkpoint = folder->path().string();
+    opened.written_ = *std::move(folder);
   }
   const Json model = {{"config", Json::parse(model::to_json(subject.config))}, {"checkpoint", checkpoint}};
   run::WorkerPlan plan;

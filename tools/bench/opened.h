@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "core/plugin/registry.h"
 #include "core/run/loaded_model.h"
 #include "tools/bench/subject.h"
+#include "tools/bench/temporary_folder.h"
 
 namespace assay::bench {
 
@@ -46,17 +45,14 @@ class Opened {
   Result<MachineFacts> machine() const;
 
  private:
-  struct Remove {
-    void operator()(std::filesystem::path* folder) const;
-  };
   Result<MachineFacts> device() const;
 
   run::LoadedModel model_;
   model::ModelConfig config_;
   std::string backend_;
   double seconds_ = 0;
-  bool measures_device_ = false;                            // the backend tells of its device
-  std::unique_ptr<std::filesystem::path, Remove> written_;  // temporary checkpoint; null: none
+  bool measures_device_ = false;            // the backend tells of its device
+  std::optional<TemporaryFolder> written_;  // checkpoint of random weights
 };
 
 // Bytes of host memory that this process has held at most.

@@ -31,7 +31,8 @@ Result<RawRead> read_raw(const std::vector<std::string>& files, int threads) {
     for (uint64_t at = 0; at < size; at += kPieceBytes) pieces.push_back({&file, at, std::min(kPieceBytes, size - at)});
     read.bytes += size;
   }
-  const auto count = static_cast<size_t>(threads);
+  const size_t count =
+      std::clamp<size_t>(pieces.size(), 1, static_cast<size_t>(threads));  // the others had nothing to do
   std::vector<std::vector<std::byte>> buffers(count, std::vector<std::byte>(kPieceBytes));
   std::vector<Status> results(count);
   std::atomic<size_t> next = 0;
