@@ -148,6 +148,15 @@ TEST(Bench, ATemporaryFolderThatIsNotThereIsTold) {
   EXPECT_THAT(output.err, HasSubstr("TMPDIR names none"));
 }
 
+TEST(Bench, RandomWeightsThatTheDiskHasNoRoomForAreNotBegun) {
+  const Output output =
+      run_program("assay", {"bench", "decode", "--random-weights", "--backend", "cpu", "--", "--num-layers", "1000",
+                            "--hidden-size", "65536", "--num-attention-heads", "64", "--vocab-size", "500",
+                            "--max-position-embeddings", "256", "--position-embedding-type", "rope"});
+  EXPECT_EQ(output.code, 3) << output.err;
+  EXPECT_THAT(output.err, HasSubstr("set TMPDIR to a larger place"));
+}
+
 // While it measures: a signal that ends it takes the checkpoint of random weights along; a bus error is a line.
 TEST(Bench, SignalsLeaveNothingBehindAndACutFileIsALine) {
   const TemporaryFolder folder;

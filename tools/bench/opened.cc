@@ -43,6 +43,14 @@ Result<TemporaryFolder> write_random(const model::ModelConfig& config, uint64_t 
   spec.model = config;
   spec.seed = seed;
   if (config.arithmetic == model::Arithmetic::kFp32) spec.dtype = model::Dtype::kFloat32;
+  std::error_code error;
+  const std::uintmax_t room = std::filesystem::space(folder->path(), error).available;
+  const double needed = static_cast<double>(parameters(config)) * static_cast<double>(model::dtype_size(spec.dtype));
+  if (!error && needed > static_cast<double>(room)) {
+    return exhausted(
+        fmt::format("a checkpoint of {:.2f} GB in {}, where {:.2f} GB are free; set TMPDIR to a larger place",
+                    needed * 1e-9, folder->path().parent_path().string(), static_cast<double>(room) * 1e-9));
+  }
   if (Status written = model::write_checkpoint(spec, folder->path().string()); !written.ok()) return written;
   return folder;
 }
