@@ -101,7 +101,7 @@ Result<uint32_t> CheckpointStream::read_part(Reader& reader, const Part& part, b
     const int64_t count = std::min(kBlockBytes / in_size, elements - first);
     std::byte* block = direct ? part.request.dst + (copy.dst_first + first) * out_size : reader.block.data();
     const std::span<std::byte> bytes(block, static_cast<size_t>(count * in_size));
-    if (Status s = reader.file.read(part.file.path(), at, bytes); !s.ok()) return s;
+    if (Status s = reader.file.read(part.file, at, bytes); !s.ok()) return s;
     if (with_crc) crc = crc32(bytes, crc);
     for (int64_t i = 0; !direct && i < count;) {
       const int64_t within = (first + i) % copy.run;

@@ -183,6 +183,21 @@ TEST_F(Stream, DamageInWhatNobodyReadIsNoticedAtTheEnd) {
   EXPECT_THAT(status.message(), HasSubstr("the data is damaged: copy the file again"));
 }
 
+TEST_F(Stream, AFileInThePlaceOfAnotherIsNoticed) {
+  write({1, 4, 8}, Dtype::kFloat32, {}, {.files = 1});
+  const auto checkpoint = open();
+  CheckpointStream stream(*checkpoint);
+  CheckpointStream::Reader reader;
+  std::vector<std::byte> to(4 * 8 * 4);
+  const fs::path file = folder_ / "iter_0000001" / "__0_0.distcp";
+  fs::rename(file, file.string() + ".before");
+  fs::copy(file.string() + ".before", file);
+  const std::array<int64_t, 1> leading = {0};
+  const Status read = stream.read(reader, "w", leading, Dtype::kFloat32, to.data(), {0, 4});
+  EXPECT_EQ(read.code(), StatusCode::kInvalid);
+  EXPECT_THAT(read.message(), HasSubstr("__0_0.distcp: another file has taken its place"));
+}
+
 TEST_F(Stream, AFileThatShrankIsNamed) {
   write({1, 8, 1000}, Dtype::kFloat32, {}, {.files = 1});
   FileReader reader;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,7 +18,11 @@ Status FileReader::open(const std::string& path) {
   if (fd_ >= 0) ::close(fd_);
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO must not block us
   path_ = path;
-  if (fd_ >= 0) return {};
+  struct stat info {};
+  if (fd_ >= 0 && ::fstat(fd_, &info) == 0) {
+    identity_ = {info.st_dev, info.st_ino};
+    return {};
+  }
   const int error = errno;
   std::string message = fmt::format("{}: cannot open: {}", path, std::strerror(error));
   return error == ENOENT || error == ENOTDIR ? not_found(std::move(message)) : infra(std::move(message));
@@ -39,6 +44,12 @@ Status FileReader::read(const std::string& path, uint64_t offset, std::span<std:
     to = to.subspan(static_cast<size_t>(count));
   }
   return {};
+}
+
+Status FileReader::read(const MappedFile& file, uint64_t offset, std::span<std::byte> to) {
+  if (Status done = read(file.path(), offset, to); !done.ok()) return done;
+  if (identity_ == file.identity()) return {};
+  return invalid(fmt::format("{}: another file has taken its place while it was in use; load again", file.path()));
 }
 
 }  // namespace assay::model

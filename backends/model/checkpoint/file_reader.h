@@ -7,6 +7,7 @@
 #include <string>
 
 #include "assay/status.h"
+#include "backends/model/checkpoint/mapped_file.h"
 
 namespace assay::model {
 
@@ -22,10 +23,14 @@ class FileReader {
   // kInfra when the system refuses.
   Status read(const std::string& path, uint64_t offset, std::span<std::byte> to);
 
+  // The same of the file that is mapped there; kInvalid too when another one has its path by now.
+  Status read(const MappedFile& file, uint64_t offset, std::span<std::byte> to);
+
  private:
   Status open(const std::string& path);
 
   std::string path_;
+  FileIdentity identity_;
   int fd_ = -1;
 };
 

@@ -36,7 +36,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     }
   }
   ::close(fd);
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, {static_cast<const std::byte*>(data), size}));
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile(path, {static_cast<const std::byte*>(data), size}, {info.st_dev, info.st_ino}));
 }
 
 MappedFile::~MappedFile() {
