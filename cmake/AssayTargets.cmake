@@ -43,6 +43,8 @@ function(assay_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if("gpu" IN_LIST ARG_LABELS)
     set_property(GLOBAL APPEND PROPERTY ASSAY_GPU_TESTS ${name})
+    # A false alarm of g++ 12 at -O3: the destructor of a vector of floats, in a test of the decode kernels.
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-free-nonheap-object>")
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
 endfunction()
