@@ -78,8 +78,11 @@ void use_known_completions(const JudgeOptions& options, Pairs& pairs, std::vecto
     if (!request.prompt) request.prompt = field(candidate, ASSAY_HAS_PROMPT, candidate.prompt);
     request.golden_text = field(reference, ASSAY_HAS_TEXT, reference.text);
     request.actual_text = field(candidate, ASSAY_HAS_TEXT, candidate.text);
-    request.out_of_tokens =
-        options.most_tokens && (candidate.has & ASSAY_HAS_TOKENS) != 0 && candidate.tokens.size == *options.most_tokens;
+    const auto holds = [](const assay_record& record) { return (record.has & ASSAY_HAS_TOKENS) != 0; };
+    if (options.most_tokens && holds(candidate) && candidate.tokens.size == *options.most_tokens) {
+      // A golden of as many tokens came from no longer run: there a shorter text was cut.
+      request.out_of_tokens = !holds(reference) || reference.tokens.size > *options.most_tokens;
+    }
     if (sources->empty()) {
       if (const Status status = check_own_reference(request); !status.ok()) fault(request.id, status);
       continue;

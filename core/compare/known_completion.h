@@ -28,7 +28,7 @@ struct KnownRequest {
   std::optional<std::string_view> prompt;
   std::optional<std::string_view> golden_text;  // the golden's generated_text
   std::optional<std::string_view> actual_text;  // decides how far the reference reaches, never what it says
-  bool out_of_tokens = false;  // the result holds all the tokens that the case asks for: it could not go on
+  bool out_of_tokens = false;  // the result holds all tokens that the case asks for, and the golden not just as many
 };
 
 // The reference text for the request. What precedes its first blank line judges and must be reached by the result:

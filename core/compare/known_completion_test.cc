@@ -103,7 +103,8 @@ class KnownCase : public testing::Test {
     options_.known = {true, {path_}};
   }
   void TearDown() override { std::filesystem::remove(path_); }
-  CaseVerdict judge(const std::string& golden, const std::string& actual, const std::vector<int32_t>& tokens = {}) {
+  CaseVerdict judge(const std::string& golden, const std::string& actual, const std::vector<int32_t>& tokens = {},
+                    const std::vector<int32_t>& golden_tokens = {}) {
     ResultSet reference;
     reference.requests.emplace_back();
     reference.requests[0].id = "0";
@@ -112,6 +113,7 @@ class KnownCase : public testing::Test {
     candidate.requests[0].prompt = "Prompt:";
     candidate.requests[0].text = actual;
     if (!tokens.empty()) candidate.requests[0].tokens = tokens;
+    if (!golden_tokens.empty()) reference.requests[0].tokens = golden_tokens;
     return judge_case({.options = &options_, .golden = &reference, .golden_missing = "", .actual = &candidate});
   }
 
@@ -162,6 +164,16 @@ TEST_F(KnownCase, AResultOutOfTokensIsJudgedAsFarAsItGoesAndTheRestIsNoted) {
   EXPECT_EQ(judge(kKnown, beginning, {}).verdict, Verdict::kInvalid);
   EXPECT_EQ(judge(kKnown, kKnown.substr(0, 20), {1, 2, 3}).verdict, Verdict::kInvalid);
   EXPECT_EQ(judge(kKnown, beginning + "x", {1, 2, 3}).verdict, Verdict::kDiverged);
+}
+
+TEST_F(KnownCase, ATextCutShorterThanThatOfAsManyTokensIsTruncated) {
+  options_.most_tokens = 3;
+  const std::string beginning = kKnown.substr(0, 60);
+  const CaseVerdict verdict = judge(kKnown, beginning, {1, 2, 3}, {1, 2, 3});
+  EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
+  EXPECT_THAT(verdict.reason, HasSubstr("truncated"));
+  EXPECT_EQ(judge(kKnown, kKnown, {1, 2, 3}, {1, 2, 3}).verdict, Verdict::kIdentical);
+  EXPECT_EQ(judge(kKnown, beginning, {1, 2, 3}, {1, 2, 3, 4}).verdict, Verdict::kIdentical);
 }
 
 TEST_F(KnownCase, AMissingSourceIsInvalidAndNamed) {
