@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<uint64_t, const char*>, 14> kCapabilities = {
+constexpr std::array<std::pair<uint64_t, const char*>, 15> kCapabilities = {
     {{ASSAY_CAP_LOGPROBS, "logprobs"},
      {ASSAY_CAP_TOP_N, "top_n"},
      {ASSAY_CAP_PROMPT_LOGPROBS, "prompt_logprobs"},
@@ -31,7 +31,8 @@ constexpr std::array<std::pair<uint64_t, const char*>, 14> kCapabilities = {
      {ASSAY_CAP_RECORDED, "recorded"},
      {ASSAY_CAP_L1, "L1"},
      {ASSAY_CAP_L2, "L2"},
-     {ASSAY_CAP_L3, "L3"}}};
+     {ASSAY_CAP_L3, "L3"},
+     {ASSAY_CAP_TRAIN, "train"}}};
 
 // Loads `file` in a child and carries its descriptor over as JSON.
 void examine(DoctorRow* row) {

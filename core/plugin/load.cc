@@ -36,17 +36,17 @@ std::string loader_text(std::string thrown) {
   return thrown;
 }
 
-// Bytes of the table of `kind` in ABI 1.0. Tables consist of a size, a reserved word and function pointers.
+// Bytes of the table of `kind` as it was first. Tables consist of a size, a reserved word and function pointers.
 size_t table_bytes(Kind kind) {
   switch (kind) {
     case Kind::kEngine:
-      return sizeof(assay_engine_table);
+      return offsetof(assay_engine_table, info);
     case Kind::kBackend:
       return offsetof(assay_backend_table, device_facts);
     case Kind::kComparator:
       return offsetof(assay_comparator_table, metrics);
     case Kind::kLauncher:
-      break;
+      return sizeof(assay_launcher_table);
   }
   return 2 * sizeof(uint32_t);
 }

@@ -115,7 +115,7 @@ TEST(PluginLoad, LibraryWithoutQueryIsNotAPlugin) {
 }
 
 TEST(PluginLoad, NullDescriptorIsARefusal) {
-  expect_failure(broken("refuses"), LoadFailure::kRefused, "refuses ABI 1.3");
+  expect_failure(broken("refuses"), LoadFailure::kRefused, "refuses ABI 1.4");
 }
 
 TEST(PluginLoad, WrongMagicShowsBothValues) {
@@ -127,11 +127,11 @@ TEST(PluginLoad, SmallDescriptorIsRefused) {
 }
 
 TEST(PluginLoad, NewerMajorShowsBothVersions) {
-  expect_failure(broken("too_new"), LoadFailure::kAbiTooNew, "made for ABI 2.0, this program has 1.3; update assay");
+  expect_failure(broken("too_new"), LoadFailure::kAbiTooNew, "made for ABI 2.0, this program has 1.4; update assay");
 }
 
 TEST(PluginLoad, OlderMajorShowsBothVersions) {
-  expect_failure(broken("too_old"), LoadFailure::kAbiTooOld, "made for ABI 0.0, this program has 1.3; rebuild");
+  expect_failure(broken("too_old"), LoadFailure::kAbiTooOld, "made for ABI 0.0, this program has 1.4; rebuild");
 }
 
 TEST(PluginLoad, KindMustAgreeWithTheFileName) {

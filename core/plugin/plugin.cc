@@ -54,6 +54,11 @@ const assay_comparator_table* Plugin::comparator() const {
   return static_cast<const assay_comparator_table*>(table);
 }
 
+const assay_launcher_table* Plugin::launcher() const {
+  assert(kind == Kind::kLauncher);
+  return static_cast<const assay_launcher_table*>(table);
+}
+
 std::string_view to_string(LoadFailure failure) {
   switch (failure) {
     case LoadFailure::kNotFound:

@@ -48,6 +48,7 @@ struct Plugin {
   const assay_engine_table* engine() const;
   const assay_backend_table* backend() const;
   const assay_comparator_table* comparator() const;
+  const assay_launcher_table* launcher() const;
 };
 
 enum class LoadFailure {

@@ -95,7 +95,9 @@ const assay_engine_table kTable = {
       return ASSAY_OK;
     },
     [](void*, assay_error*) -> int32_t { return ASSAY_OK; },
-    [](void* engine) { delete static_cast<Counter*>(engine); }};
+    [](void* engine) { delete static_cast<Counter*>(engine); },
+    nullptr,
+    nullptr};
 
 constexpr uint64_t kCanAll = ASSAY_CAP_TOKENS | ASSAY_CAP_TOP_N | ASSAY_CAP_LOGPROBS | ASSAY_CAP_FORCED_TOKENS;
 

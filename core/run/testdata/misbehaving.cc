@@ -193,7 +193,8 @@ int32_t reset(void* handle, assay_error*) {
 
 void close(void* handle) { delete static_cast<Engine*>(handle); }
 
-const assay_engine_table kTable = {sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close};
+const assay_engine_table kTable = {
+    sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close, nullptr, nullptr};
 
 const assay_plugin kPlugin = {.magic = ASSAY_PLUGIN_MAGIC,
                               .size = sizeof(assay_plugin),

@@ -19,6 +19,8 @@ class Host {
   void log(assay_log_level level, std::string_view line) const {
     if (host_ != nullptr) host_->log(host_->context, level, sdk::view(line));
   }
+  // The run is to stop soon.
+  bool cancelled() const { return host_ != nullptr && host_->cancelled(host_->context) != 0; }
   uint64_t now_ns() const {
     if (host_ != nullptr) return host_->now_ns(host_->context);
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -33,14 +35,15 @@ class Host {
 //   static Result<std::unique_ptr<Engine>> open(const assay_engine_config&, const Host&);
 //   Status submit(const assay_request&);   Status cancel(uint64_t id);   Status reset();
 //   Status step(std::vector<EngineEvent>* events);   size_t pending() const;
-// with the meaning that plugin_abi.h gives these words.
+// with the meaning that plugin_abi.h gives these words, and may have
+//   Status info(assay_engine_info*);   Status train(const assay_training&, assay_training_result*);
 template <class Engine>
 class EngineBorder {
  public:
   // `table` of the descriptor. set_host is called by assay_plugin_query, before anything else.
   static const assay_engine_table* table() {
     static const assay_engine_table functions = {
-        sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close};
+        sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close, info_entry(), train_entry()};
     return &functions;
   }
   static void set_host(const assay_host* host) { host_pointer() = host; }
@@ -58,6 +61,26 @@ class EngineBorder {
   }
   static Handle& of(void* handle) { return *static_cast<Handle*>(handle); }
 
+  static constexpr auto info_entry() -> decltype(assay_engine_table::info) {
+    if constexpr (requires(Engine & engine, assay_engine_info * info) { engine.info(info); }) {
+      return [](void* handle, assay_engine_info* info, assay_error* error) {
+        return sdk::guarded(error, [&] { return of(handle).engine->info(info); });
+      };
+    } else {
+      return nullptr;
+    }
+  }
+  static constexpr auto train_entry() -> decltype(assay_engine_table::train) {
+    if constexpr (requires(Engine & engine, const assay_training& training, assay_training_result* result) {
+                    engine.train(training, result);
+                  }) {
+      return [](void* handle, const assay_training* training, assay_training_result* result, assay_error* error) {
+        return sdk::guarded(error, [&] { return of(handle).engine->train(*training, result); });
+      };
+    } else {
+      return nullptr;
+    }
+  }
   static int32_t open(const assay_engine_config* config, void** out, assay_error* error) {
     return sdk::guarded(error, [&]() -> Status {
       Result<std::unique_ptr<Engine>> engine = Engine::open(*config, Host(host_pointer()));
