@@ -52,7 +52,7 @@ typedef struct assay_task_state { /* strings are valid until the next call on th
   int32_t exit_code;
   int32_t signal;   /* 0: none */
   int32_t restarts; /* how often the launcher's system began it anew by itself */
-  int32_t reserved;
+  int32_t again;    /* LOST: 1 where another start may well end better (the node failed), 0 where it was meant */
   assay_str where;  /* name of the node; empty: not known */
   assay_str reason; /* one line; empty: nothing to say */
 } assay_task_state;
@@ -61,7 +61,8 @@ typedef struct assay_launcher_table {
   uint32_t size;
   uint32_t reserved;
   int32_t (*open)(const assay_launcher_config* config, void** launcher, assay_error* error);
-  /* Everything in `job` is copied. ASSAY_INFRA where the system refuses the job, with its own words. */
+  /* Everything in `job` is copied. ASSAY_INFRA where the system refuses the job, with its own words; ASSAY_EXHAUSTED
+   * where it cannot take it just now (it does not answer, too many jobs): the caller asks again later. */
   int32_t (*start)(void* launcher, const assay_job* job, uint64_t* id, assay_error* error);
   /* Does not wait. Writes one state for each task of the job. ASSAY_INFRA where the system cannot be asked just now. */
   int32_t (*poll)(void* launcher, uint64_t id, assay_task_state* states, size_t count, assay_error* error);
