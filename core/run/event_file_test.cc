@@ -8,8 +8,8 @@
 #include <csignal>
 #include <fstream>
 
+#include "core/command/log_tail.h"
 #include "core/run/journal.h"
-#include "core/run/log_tail.h"
 
 namespace assay::run {
 namespace {
@@ -87,10 +87,10 @@ TEST_F(EventFile, WriteFileReplacesTheWholeFile) {
 
 TEST_F(EventFile, LastLinesAreShortAndPrintable) {
   append("first\nsecond\n\nthird \x01 end\nfourth\n");
-  EXPECT_EQ(last_lines(dir_ / "e"), "second | third ? end | fourth");
-  EXPECT_EQ(last_lines(dir_ / "e", 1), "fourth");
-  EXPECT_EQ(last_lines(dir_ / "e", 3, 5), "urth");
-  EXPECT_EQ(last_lines(dir_ / "absent"), "");
+  EXPECT_EQ(command::last_lines(dir_ / "e"), "second | third ? end | fourth");
+  EXPECT_EQ(command::last_lines(dir_ / "e", 1), "fourth");
+  EXPECT_EQ(command::last_lines(dir_ / "e", 3, 5), "urth");
+  EXPECT_EQ(command::last_lines(dir_ / "absent"), "");
 }
 
 TEST_F(EventFile, SecondJournalOfOneFolderIsRefusedWithTheHolder) {

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -19,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/plugin/probe.h"
+#include "core/command/command.h"
 #include "core/run/event_file.h"
 
 namespace assay::run {
@@ -55,12 +54,7 @@ struct Prepared {
 
 }  // namespace
 
-std::string Exit::text() const {
-  if (signal == 0) return fmt::format("exit code {}", code);
-  const char* words = ::sigdescr_np(signal);
-  const std::string name = plugin::signal_name(signal);
-  return words != nullptr ? fmt::format("{} ({})", name, words) : name;
-}
+std::string Exit::text() const { return command::exit_text(code, signal); }
 
 Result<Process> Process::spawn(const SpawnOptions& options) {
   std::vector<std::string> argv = options.argv;
@@ -149,18 +143,6 @@ void wait_any(const std::vector<pid_t>& pids, int milliseconds) {
   } else {
     ::poll(waits.data(), waits.size(), milliseconds);
   }
-}
-
-uint64_t proc_kilobytes(const std::filesystem::path& file, std::string_view name) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    if (line.size() <= name.size() || line.compare(0, name.size(), name) != 0 || line[name.size()] != ':') continue;
-    const size_t digit = line.find_first_of("0123456789");
-    uint64_t value = 0;
-    if (digit != std::string::npos) std::from_chars(line.data() + digit, line.data() + line.size(), value);
-    return value * 1024;
-  }
-  return 0;
 }
 
 uint64_t machine_memory() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "assay/status.h"
+#include "core/command/proc_file.h"
 
 namespace assay::run {
 
@@ -59,8 +60,7 @@ class Process {
 // Sleeps until one of the processes ends or the time is over.
 void wait_any(const std::vector<pid_t>& pids, int milliseconds);
 
-// Value of "Name:   123 kB" of a file like /proc/self/status in bytes; 0 when absent.
-uint64_t proc_kilobytes(const std::filesystem::path& file, std::string_view name);
+using command::proc_kilobytes;
 
 // Bytes of memory that this process and its children may use: what the machine has, or its control group's limit.
 uint64_t machine_memory();

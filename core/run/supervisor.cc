@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/command/log_tail.h"
 #include "core/run/events.h"
-#include "core/run/log_tail.h"
 #include "core/run/repeats.h"
 #include "core/run/worker_plan.h"
 
@@ -297,7 +297,7 @@ std::string Supervisor::log_of_case(size_t index) const {
 
 std::string Supervisor::tail_of_log(const Active& active) const {
   const std::string own = active.running ? log_of_case(*active.running) : "";
-  const std::string lines = last_lines(own.empty() ? active.log : std::filesystem::path(own));
+  const std::string lines = command::last_lines(own.empty() ? active.log : std::filesystem::path(own));
   return lines.empty() ? "" : fmt::format("; last output: {}", lines);
 }
 

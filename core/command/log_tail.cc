@@ -1,10 +1,10 @@
-#include "core/run/log_tail.h"
+#include "core/command/log_tail.h"
 
 #include <algorithm>
 #include <fstream>
 #include <vector>
 
-namespace assay::run {
+namespace assay::command {
 
 std::string last_lines(const std::filesystem::path& file, size_t lines, size_t bytes) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
@@ -32,4 +32,4 @@ std::string last_lines(const std::filesystem::path& file, size_t lines, size_t b
   return joined;
 }
 
-}  // namespace assay::run
+}  // namespace assay::command

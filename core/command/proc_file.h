@@ -1,0 +1,18 @@
+// Facts of /proc about single processes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace assay::command {
+
+// Value of "Name:   123 kB" of a file like /proc/self/status in bytes; 0 when absent.
+uint64_t proc_kilobytes(const std::filesystem::path& file, std::string_view name);
+
+// Whether the environment that a process was executed with holds "NAME=value"; false where it cannot be read.
+bool proc_environment_has(pid_t pid, std::string_view pair);
+
+}  // namespace assay::command

@@ -1,0 +1,60 @@
+// Secrets of environments, kept out of everything that is printed, logged or written.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/status.h"
+
+namespace assay::command {
+
+// What stands for a secret.
+inline constexpr std::string_view kRedacted = "***";
+
+// The name of a variable holds KEY, TOKEN, API, PASSWORD or SECRET, in any case.
+bool is_secret_name(std::string_view name);
+
+struct Secret {
+  std::string name;  // of the variable
+  std::string value;
+};
+
+// Knows the values that must not be shown. Copyable; const methods are safe from any thread.
+class Redactor {
+ public:
+  Redactor() = default;
+  explicit Redactor(const std::map<std::string, std::string>& environment);
+
+  // Notes the value of a variable with a secret name, so that it is replaced wherever it is echoed: values of 4 and
+  // more bytes, but for words that are no secrets (true, false, none, null, auto ...) and absolute paths of what
+  // exists. Other names are left alone.
+  void add(std::string_view name, std::string_view value);
+  void add(const std::map<std::string, std::string>& environment);
+
+  // Every known value replaced by ***, the longest first. Values also as JSON writes them (escaped).
+  std::string text(std::string_view text) const;
+
+  // A variable in a listing: *** for a secret name, however short the value; else text(value).
+  std::string value(std::string_view name, std::string_view value) const;
+
+  // A word of a command line: "NAME=value" as value() says, anything else as text() does.
+  std::string word(std::string_view word) const;
+  std::vector<std::string> words(const std::vector<std::string>& words) const;
+
+  // Rewrites a file without the known values; one that holds none, or is not there, is left untouched. Large files are
+  // read in pieces. Fails with kInfra; the old file may then still be there as it was.
+  Status file(const std::filesystem::path& path) const;
+
+  // The secrets noted, the longest value first.
+  const std::vector<Secret>& secrets() const { return secrets_; }
+  bool empty() const { return secrets_.empty(); }
+
+ private:
+  std::vector<Secret> secrets_;
+  std::vector<std::string> spellings_;  // values and their escaped forms, longest first
+};
+
+}  // namespace assay::command
