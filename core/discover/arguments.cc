@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/discover/harness_args.h"
 #include "core/discover/yaml_text.h"
 
 namespace assay::discover {
@@ -179,13 +180,11 @@ Result<ParsedArguments> parse_arguments(const std::vector<ArgumentWord>& words, 
 }
 
 Result<ParsedArguments> read_arguments(const TestCase& test_case, const Variables& variables) {
-  TestCase copy;
-  copy.config = test_case.config;
-  copy.model_args = test_case.model_args;
-  if (Status done = substitute_model_args(copy, variables); !done.ok()) return done;
-  const auto words = expand_arguments(copy.model_args, copy.config);
+  const Result<ModelArgs> args = harness_args(test_case, variables);
+  if (!args.ok()) return args.status();
+  const auto words = expand_arguments(*args, test_case.config);
   if (!words.ok()) return words.status();
-  return parse_arguments(*words, copy.model_args, copy.config);
+  return parse_arguments(*words, *args, test_case.config);
 }
 
 }  // namespace assay::discover

@@ -7,6 +7,7 @@
 #include "core/discover/assay_block.h"
 #include "core/discover/nearest.h"
 #include "core/discover/schema.h"
+#include "core/discover/written_metrics.h"
 #include "core/discover/yaml_tree.h"
 
 namespace assay::discover {
@@ -94,6 +95,7 @@ void read_env_vars(const YamlNode& node, TestCase& test_case, SchemaErrors& erro
 
 void read_metrics(const YamlNode& node, TestCase& test_case, SchemaErrors& errors) {
   test_case.metrics.emplace();
+  test_case.written_metrics = written_metrics(node);
   test_case.metrics_is_null = node.is_null();
   if (node.is_null()) return;
   if (node.is_scalar()) return errors.add(node, "METRICS must be a list, not '" + node.text + "'");
@@ -148,6 +150,7 @@ void read_key(const YamlEntry& entry, TestCase& test_case, SchemaErrors& errors)
 }  // namespace
 
 void read_config(std::string text, TestCase& test_case, bool needs_model_args) {
+  test_case.config_text = text;
   const Result<YamlTree> tree = parse_yaml(std::move(text), test_case.config);
   if (!tree.ok()) {
     test_case.error = tree.status();

@@ -11,9 +11,11 @@ bool is_wrapped(std::string_view value, char open, char close) {
   return value.size() > 2 && value.front() == open && value.find(close) == value.size() - 1;
 }
 
-// The part of the shell's command line that one entry becomes.
-Result<std::string> command_text(const std::string& key, std::string_view raw) {
-  const Result<std::string> unquoted = xargs_unquote(raw);
+// The part of the shell's command line that one line becomes.
+Result<std::string> command_text(std::string_view line) {
+  const std::string key(line.substr(0, line.find(':')));
+  const size_t colon = line.find(": ");
+  const Result<std::string> unquoted = xargs_unquote(colon == std::string_view::npos ? line : line.substr(colon + 2));
   if (!unquoted.ok()) return unquoted.status();
   const std::string& value = *unquoted;
   if (value == "true") return key;
@@ -23,38 +25,41 @@ Result<std::string> command_text(const std::string& key, std::string_view raw) {
   return key + " " + value;
 }
 
-bool is_yaml_true(const ModelArg& arg) {
-  return arg.plain && (arg.text == "true" || arg.text == "True" || arg.text == "TRUE");
+std::string nemo_text(std::string_view line) {
+  constexpr std::string_view kTrue = "=true";
+  if (line.ends_with(kTrue)) return std::string(line.substr(0, line.size() - kTrue.size()));
+  const size_t equals = line.find('=');
+  if (equals == std::string_view::npos || line.find_first_of(" \t\v\f\r", equals) == std::string_view::npos) {
+    return std::string(line);
+  }
+  return std::string(line.substr(0, equals)) + "=\"" + std::string(line.substr(equals + 1)) + "\"";
 }
 
-Result<std::vector<std::string>> words_of(const ModelArg& arg) {
-  if (arg.is_list && arg.items.size() != 1) {
-    if (arg.items.empty()) return invalid("an empty list");
-    std::vector<std::string> words = {arg.key};
-    words.insert(words.end(), arg.items.begin(), arg.items.end());
-    return words;
+Result<std::vector<std::string>> words_of(const ModelArg& arg, bool nemo) {
+  std::vector<std::string> words;
+  if (arg.text.empty() && !arg.plain) return words;
+  const std::string lines = arg.key + (nemo ? "=" : ": ") + arg.text;
+  for (size_t at = 0; at < lines.size();) {
+    const size_t end = std::min(lines.find('\n', at), lines.size());
+    const std::string_view line = std::string_view(lines).substr(at, end - at);
+    at = end + 1;
+    if (line.empty()) continue;
+    const Result<std::string> command = nemo ? Result<std::string>(nemo_text(line)) : command_text(line);
+    if (!command.ok()) return command.status();
+    Result<std::vector<std::string>> split = split_shell_words(*command);
+    if (!split.ok()) return split.status();
+    for (std::string& word : *split) words.push_back(std::move(word));
   }
-  std::string text = arg.is_list ? "[" + arg.items[0] + "]" : is_yaml_true(arg) ? "true" : arg.text;
-  if (!arg.is_list && text.empty()) {
-    if (!arg.plain) return std::vector<std::string>();
-    return invalid("there is no value: write true for a flag, or remove the entry");
-  }
-  while (text.ends_with('\n')) text.pop_back();
-  if (text.find('\n') != std::string::npos) {
-    return invalid("the value has several lines, each of which the harness would read as an entry of its own");
-  }
-  const Result<std::string> command = command_text(arg.key.substr(0, arg.key.find(':')), text);
-  if (!command.ok()) return command.status();
-  return split_shell_words(*command);
+  return words;
 }
 
 }  // namespace
 
-Result<std::vector<ArgumentWord>> expand_arguments(const ModelArgs& args, const std::string& config) {
+Result<std::vector<ArgumentWord>> expand_arguments(const ModelArgs& args, const std::string& config, bool nemo) {
   std::vector<ArgumentWord> words;
   for (size_t i = 0; i < args.entries.size(); ++i) {
     const ModelArg& arg = args.entries[i];
-    Result<std::vector<std::string>> made = words_of(arg);
+    Result<std::vector<std::string>> made = words_of(arg, nemo);
     if (!made.ok()) {
       return made.status().with(at_place(config, arg.place.line, arg.place.column) + args.name + " " + arg.key);
     }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/discover/case_reader.h"
+#include "core/discover/harness_args.h"
 #include "core/discover/shell_words.h"
 #include "core/discover/substitute.h"
 
@@ -22,16 +23,16 @@ TestCase read(const std::string& entries) {
 }
 
 // Words in brackets, or the message of the failure.
-std::string words(const std::string& entries) {
-  const auto made = expand_arguments(read(entries).model_args, "f");
+std::string words(const std::string& entries, const Variables& variables = {}, bool nemo = false) {
+  const auto made = harness_words(read(entries), variables, 1, nemo);
   if (!made.ok()) return made.status().message();
   std::string out;
-  for (const ArgumentWord& word : *made) out += "[" + word.text + "]";
+  for (const std::string& word : *made) out += "[" + word + "]";
   return out;
 }
 
 TEST(Expand, TrueIsTheFlagAlone) {
-  EXPECT_EQ(words("  --a: true\n  --b: \"true\"\n  --c: True\n  --d: ' true '\n"), "[--a][--b][--c][--d]");
+  EXPECT_EQ(words("  --a: true\n  --b: \"true\"\n  --d: ' true '\n  --c: True\n"), "[--a][--b][--d][--c][True]");
 }
 
 TEST(Expand, FalseNullAndNumbersAreWords) {
@@ -39,9 +40,9 @@ TEST(Expand, FalseNullAndNumbersAreWords) {
             "[--a][false][--b][null][--c][1e-3][--d][-1][--e][True][--f][yes]");
 }
 
-TEST(Expand, QuotedEmptyValueDropsTheEntry) { EXPECT_EQ(words("  --a: ''\n  --b: 1\n"), "[--b][1]"); }
-
-TEST(Expand, MissingValueIsAnError) { EXPECT_THAT(words("  --a:\n"), HasSubstr("MODEL_ARGS --a: there is no value")); }
+TEST(Expand, QuotedEmptyValueDropsTheEntryAMissingOneLeavesTheKey) {
+  EXPECT_EQ(words("  --a: ''\n  --b:\n  --c: 1\n"), "[--b][--c][1]");
+}
 
 TEST(Expand, BlanksMakeOneWordAndCollapse) {
   EXPECT_EQ(words("  --prompts: The capital   of France is\n"), "[--prompts][The capital of France is]");
@@ -52,24 +53,26 @@ TEST(Expand, BracketsSplitAndParenthesesStayOneWord) {
   EXPECT_EQ(words("  --spec: [pkg.mod fn]\n"), "[--spec][pkg.mod][fn]");
   EXPECT_EQ(words("  --spec: '[pkg.mod fn]'\n"), "[--spec][pkg.mod][fn]");
   EXPECT_EQ(words("  --freq: ([0]*1+[1]*26)\n"), "[--freq][([0]*1+[1]*26)]");
-  EXPECT_EQ(words("  --freq: (a b)\n"), "[--freq][(a b)]");
-  EXPECT_EQ(words("  --pipe: a|b\n"), "[--pipe][a|b]");
 }
 
-TEST(Expand, AListOfSeveralItemsGivesThemAsTheyAre) {
-  EXPECT_EQ(words("  --prompts: [\"It's one\", two $x]\n"), "[--prompts][It's one][two $x]");
-  EXPECT_EQ(words("  --prompts:\n    - one\n    - two\n"), "[--prompts][one][two]");
+TEST(Expand, AListKeepsItsCommasAndABlockListIsReadLineByLine) {
+  EXPECT_EQ(words("  --a: [x, 'y z']\n"), "[--a][x,][y][z]");
+  EXPECT_EQ(words("  --a:\n  - x\n  - y z\n"), "[--a][- x][-][y][z][- y z]");
 }
 
-TEST(Expand, SeveralQuotedPromptsNeedQuotesThatSurviveXargs) {
-  EXPECT_EQ(words("  --prompts: '[\"one two\" \"three\"]'\n"), "[--prompts][one][two][three]");
-  EXPECT_EQ(words("  --prompts: '[\\\"one two\\\" \\\"three\\\"]'\n"), "[--prompts][one two][three]");
-  EXPECT_EQ(words("  --prompts: \"[\\\"'one two'\\\" \\\"'three'\\\"]\"\n"), "[--prompts][one two][three]");
+TEST(Expand, LinesAreEntriesOfTheirOwn) {
+  EXPECT_EQ(words("  --p: \"a\\nb\"\n"), "[--p][a][b][b]");
+  EXPECT_EQ(words("  --p: |\n    a b\n"), "[--p][a b]");
 }
 
-TEST(Expand, BackslashesPassXargsThenTheShell) {
-  EXPECT_EQ(words("  --p: 'a\\\\nb c'\n"), "[--p][a\\nb c]");      // two, then one
-  EXPECT_EQ(words("  --p: 'a\\nb c'\n"), "[--p][anb c]");          // one, then none
+TEST(Expand, RepeatedKeysAreBothThereUnlessAMergeTidiesThem) {
+  EXPECT_EQ(words("  --a: 1\n  --b: 2\n  --a: 3\n"), "[--a][1][--b][2][--a][3]");
+  EXPECT_EQ(words("  --a: 1\n  --o: &m {--x: 1, --a: 5}\n").substr(0, 2), "f:");
+}
+
+TEST(Expand, XargsUnquotesBeforeTheShell) {
+  EXPECT_EQ(words("  --p: 'a \\\\n b'\n"), "[--p][a \\n b]");  // two backslashes of the file leave one
+  EXPECT_EQ(words("  --p: 'a \\n b'\n"), "[--p][a n b]");
   EXPECT_EQ(words("  --p: 'a \"b\\n\" c'\n"), "[--p][a b\\n c]");  // inside quotes xargs keeps it
   EXPECT_EQ(words("  --stop-words: '\"the\"'\n"), "[--stop-words][the]");
 }
@@ -81,8 +84,8 @@ TEST(Expand, AnApostropheIsRefusedAsXargsDoes) {
 }
 
 TEST(Expand, WhatTheShellWouldActOnIsRefused) {
-  for (const char* value : {"a;b", "a&b", "a>b", "a<b", "`ls`", "x `ls`", "$(ls)", "a $(ls)", "$HOME", "a ${HOME}",
-                            "costs $5", "~/x", "{a,b}", "x{1..3}", "./data/*.json", "*", "'#x'"}) {
+  for (const char* value : {"a;b", "a&b", "a>b", "a<b", "`ls`", "x `ls`", "$(ls)", "a $(ls)", "costs $5", "~/x",
+                            "{a,b}", "x{1..3}", "./data/*.json", "*", "'#x'", "$1"}) {
     const std::string seen = words("  --p: \"" + std::string(value) + "\"\n");
     EXPECT_THAT(seen, HasSubstr("MODEL_ARGS --p: '")) << value;
   }
@@ -93,12 +96,7 @@ TEST(Expand, WhatTheShellLeavesAloneStays) {
   EXPECT_EQ(words("  --p: \"a; b & c > d\"\n"), "[--p][a; b & c > d]");
   EXPECT_EQ(words("  --p: \"5 $ and 100% {x}\"\n"), "[--p][5 $ and 100% {x}]");
   EXPECT_EQ(words("  --p: 'a \\\\$5'\n"), "[--p][a $5]");
-  EXPECT_EQ(words("  --p: http://host/x?y=1\n"), words("  --p: http://host/x?y=1\n"));
-}
-
-TEST(Expand, SeveralLinesAreRefusedATrailingLineEndIsNot) {
-  EXPECT_THAT(words("  --p: \"a\\nb\"\n"), HasSubstr("several lines"));
-  EXPECT_EQ(words("  --p: |\n    a b\n"), "[--p][a b]");
+  EXPECT_EQ(words("  --p: http://host/x?y=1\n"), "[--p][http://host/x?y=1]");
 }
 
 TEST(Expand, EchoSwallowsItsOptions) {
@@ -107,44 +105,56 @@ TEST(Expand, EchoSwallowsItsOptions) {
   EXPECT_THAT(words("  --p: '-e x'\n"), HasSubstr("echo takes for an option"));
 }
 
+TEST(Expand, NemoScriptsTakeKeyEqualsValue) {
+  const std::string entries = "  a.b: 1e-3\n  flag: true\n  text: one two\n  none: ''\n  list: '[1,2]'\n";
+  EXPECT_EQ(words(entries, {}, true), "[a.b=1e-3][flag][text=one two][list=[1,2]]");
+}
+
 TEST(Substitute, SetComesBeforeTheEnvironment) {
   const Variables variables{.set = {{"A", "1"}}, .environment = {{"A", "2"}, {"B", "3"}}};
-  EXPECT_EQ(*substitute("$A/${B}/x$A.y", variables, SubstitutionUse::kArgument), "1/3/x1.y");
-  EXPECT_EQ(*substitute("100$ $5 ${ $$ ${A", variables, SubstitutionUse::kPlain), "100$ $5 ${ $$ ${A");
+  EXPECT_EQ(*substitute("$A/${B}/x$A.y", variables), "1/3/x1.y");
+  EXPECT_EQ(*substitute("100$ $5 ${ $$ ${A", variables), "100$ $5 ${ $$ ${A");
 }
 
 TEST(Substitute, ValuesAreNotSubstitutedAgain) {
   const Variables variables{.set = {{"A", "${B}"}, {"B", "x"}}, .environment = {}};
-  EXPECT_EQ(*substitute("$A", variables, SubstitutionUse::kPlain), "${B}");
+  EXPECT_EQ(*substitute("$A", variables), "${B}");
 }
 
 TEST(Substitute, AnUnsetVariableNamesItselfKeyPlaceAndRemedy) {
   TestCase test_case = read("  --load: ${CHECKPOINT_LOAD_PATH}/x\n");
-  EXPECT_EQ(substitute_model_args(test_case, {}).message(),
+  EXPECT_EQ(harness_args(test_case, {}).status().message(),
             "f:2:11: MODEL_ARGS --load: variable CHECKPOINT_LOAD_PATH is not set: give it with --set "
             "CHECKPOINT_LOAD_PATH=VALUE or in the environment");
   test_case.env_vars.push_back({"HF_HOME", "${DATA_PATH}/hf", {7, 3}});
   EXPECT_THAT(substitute_env_vars(test_case, {}).message(), HasSubstr("f:7:3: ENV_VARS HF_HOME: variable DATA_PATH"));
 }
 
-TEST(Substitute, ReachesListsAndFurtherArguments) {
-  TestCase test_case = read("  --a: [$X, b]\nMODEL_ARGS_2:\n  --c: $X\n");
-  ASSERT_TRUE(substitute_model_args(test_case, {.set = {{"X", "v"}}, .environment = {}}).ok());
-  EXPECT_THAT(test_case.model_args.entries[0].items, ElementsAre("v", "b"));
-  EXPECT_EQ(test_case.further_model_args[0].entries[0].text, "v");
+TEST(Substitute, ComesBeforeYamlIsRead) {
+  const Variables variables{.set = {{"T", "true"}, {"L", "[a, 'b c']"}, {"C", "x # y"}, {"Q", "it's"}},
+                            .environment = {}};
+  EXPECT_EQ(words("  --a: $T\n  --b: ${L}\n  --c: $C\n", variables), "[--a][--b][a,][b][c][--c][x]");
+  EXPECT_THAT(words("  --a: $Q\n", variables), HasSubstr("unbalanced single quote"));
+  EXPECT_THAT(words("  --a: '$Q'\n", variables), HasSubstr("f:"));
+  EXPECT_EQ(words("  --$T: 1\n", variables), "[--true][1]");
 }
 
-TEST(Substitute, RefusesValuesThatTheShellWouldChange) {
-  for (const char* value : {"it's", "a\"b", "a\\b", "a`b", "a$b", "a\nb"}) {
-    const Variables variables{.set = {{"A", value}}, .environment = {}};
-    EXPECT_FALSE(substitute("$A", variables, SubstitutionUse::kArgument).ok()) << value;
-    EXPECT_EQ(*substitute("$A", variables, SubstitutionUse::kPlain), value);
-  }
+TEST(Substitute, ReachesFurtherArguments) {
+  const TestCase test_case = read("  --a: [$X, b]\nMODEL_ARGS_2:\n  --c: $X\n");
+  const Variables variables{.set = {{"X", "v"}}, .environment = {}};
+  EXPECT_THAT(*harness_words(test_case, variables, 2), ElementsAre("--c", "v"));
+  EXPECT_THAT(*harness_words(test_case, variables, 3), ElementsAre("--a", "v,", "b"));
 }
 
-TEST(Substitute, AnEscapedUnsetVariableIsLeftToTheShell) {
-  EXPECT_EQ(*substitute("a \\\\$X", {}, SubstitutionUse::kArgument), "a \\\\$X");
-  EXPECT_EQ(words("  --p: 'a \\\\$X'\n"), "[--p][a $X]");
+TEST(Substitute, AnEscapedUnsetVariableIsLeftToTheShell) { EXPECT_EQ(words("  --p: 'a \\\\$X'\n"), "[--p][a $X]"); }
+
+TEST(Substitute, WhatIsShownKeepsUnsetVariables) {
+  std::vector<std::string> unset;
+  const auto shown = words_to_show(read("  --load: ${P}/x\n  --q: [$R]\n"), {}, 1, false, &unset);
+  ASSERT_TRUE(shown.ok()) << shown.status().message();
+  EXPECT_EQ((*shown)[1].text, "${P}/x");
+  EXPECT_EQ((*shown)[3].text, "${R}");
+  EXPECT_THAT(unset, ElementsAre("P", "R"));
 }
 
 }  // namespace

@@ -146,6 +146,7 @@ std::string list_text(const std::vector<TestCase>& cases) {
   for (const TestCase& test_case : cases) {
     append_padded(out, text::printable(test_case.name), width);
     append_padded(out, text::printable(test_case.mode), 11);
+    append_padded(out, test_case.test_type.empty() ? "-" : text::printable(test_case.test_type), 22);
     const std::string engine = engine_of(test_case);
     append_padded(out, engine.empty() ? "-" : text::printable(engine), 13);
     append_padded(out, text::printable(judges(test_case)), 26);

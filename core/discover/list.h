@@ -25,8 +25,8 @@ std::string model_args_digest(const ModelArgs& args);
 // null: none), workers_per_device, model_args_sha256, notes.
 std::string list_json(const std::vector<TestCase>& cases);
 
-// A line a case: name, mode, engine, metrics or relations, number of goldens, workers per device where the case says
-// how many; then one a bad case with its error, then a total.
+// A line a case: name, mode, TEST_TYPE, engine, metrics or relations, number of goldens, workers per device where the
+// case says how many; then one a bad case with its error, then a total.
 std::string list_text(const std::vector<TestCase>& cases);
 
 }  // namespace assay::discover

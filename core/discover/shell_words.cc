@@ -53,7 +53,8 @@ class Splitter {
       end_word();
       ++at_;
     } else if (c == '\\') {
-      if (++at_ < text_.size()) put(text_[at_++], false);
+      if (++at_ >= text_.size()) return fail(active(c, "at the end would join the value and the next argument"));
+      put(text_[at_++], false);
     } else if (c == '\'') {
       single_quoted();
     } else if (c == '"') {
@@ -179,6 +180,9 @@ Result<std::string> xargs_unquote(std::string_view text) {
       return invalid("the value begins with " + words.front() + ", which echo takes for an option");
     }
     words.erase(words.begin());
+  }
+  if (words.size() == 1 && (words[0] == "--help" || words[0] == "--version")) {
+    return invalid("the value is " + words[0] + ", which echo takes for an option");
   }
   std::string joined;
   for (size_t i = 0; i < words.size(); ++i) joined += (i == 0 ? "" : " ") + words[i];

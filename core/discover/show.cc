@@ -5,6 +5,7 @@
 #include "core/discover/list.h"
 #include "core/discover/metamorphic_block.h"
 #include "core/discover/waivers.h"
+#include "core/golden/text.h"
 
 namespace assay::discover {
 namespace {
@@ -151,6 +152,37 @@ Json arguments_json(const ParsedArguments& arguments, const std::string& engine)
   return list;
 }
 
+// As a shell reads it; plain words stay as they are.
+std::string shell_quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "_-+=:,./@%";
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kPlain.find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// A line an entry.
+std::string words_text(const ShownWords& shown) {
+  std::string out = "words of " + shown.name + " (" + std::to_string(shown.words.size()) + ")";
+  for (const ArgumentWord& word : shown.words)
+    out += (word.key ? "\n  " : " ") + text::printable(shell_quoted(word.text));
+  return out + "\n";
+}
+
+Json words_json(const std::vector<ShownWords>& runs) {
+  Json object = Json::object();
+  for (const ShownWords& run : runs) {
+    Json list = Json::array();
+    for (const ArgumentWord& word : run.words) list.push_back(word.text);
+    object[run.name] = std::move(list);
+  }
+  return object;
+}
+
 }  // namespace
 
 std::string show_text(const ShowInput& input) {
@@ -174,6 +206,7 @@ std::string show_text(const ShowInput& input) {
   out += "ENV_VARS (" + std::to_string(test_case.env_vars.size()) + ")\n";
   for (const EnvVar& variable : test_case.env_vars)
     out += "  " + variable.name + "=" + shortened(variable.value) + "\n";
+  for (const ShownWords& run : input.words) out += words_text(run);
   if (input.arguments != nullptr) out += arguments_text(*input.arguments, engine);
   if (input.model != nullptr) out += "model\n" + describe(*input.model);
   if (!input.prompts.empty()) out += "prompts (" + std::to_string(input.prompts.size()) + ")\n";
@@ -200,9 +233,11 @@ std::string show_json(const ShowInput& input) {
       {"path", test_case.dir},
       {"mode", test_case.mode},
       {"test_type", or_null(test_case.test_type)},
+      {"launcher", test_case.launcher},
       {"engine", or_null(engine_of(test_case))},
       {"metrics", test_case.metrics ? Json(*test_case.metrics) : Json(nullptr)},
       {"env_vars", std::move(env_vars)},
+      {"words", words_json(input.words)},
       {"arguments",
        input.arguments == nullptr ? Json(nullptr) : arguments_json(*input.arguments, engine_of(test_case))},
       {"model", input.model == nullptr ? Json(nullptr) : model_json(*input.model)},

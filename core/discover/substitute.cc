@@ -1,5 +1,7 @@
 #include "core/discover/substitute.h"
 
+#include <algorithm>
+
 #include "core/discover/yaml_text.h"
 
 namespace assay::discover {
@@ -28,21 +30,21 @@ std::string at(const TestCase& test_case, const SourcePlace& place) {
   return at_place(test_case.config, place.line, place.column);
 }
 
-Status substitute_args(ModelArgs& args, const TestCase& test_case, const Variables& variables) {
-  for (ModelArg& arg : args.entries) {
-    const auto replace = [&](std::string& text) -> Status {
-      if (text.find('$') == std::string::npos) return {};
-      Result<std::string> replaced = substitute(text, variables, SubstitutionUse::kArgument);
-      if (!replaced.ok()) return replaced.status().with(at(test_case, arg.place) + args.name + " " + arg.key);
-      text = *std::move(replaced);
-      return {};
-    };
-    if (Status done = replace(arg.text); !done.ok()) return done;
-    for (std::string& item : arg.items) {
-      if (Status done = replace(item); !done.ok()) return done;
+// Appends what `text` becomes; the name of the first variable that is not set and whose reference stayed, or "".
+std::string_view replace(std::string_view text, const Variables& variables, std::string& out) {
+  std::string_view unset;
+  for (size_t i = 0; i < text.size();) {
+    const Reference reference = text[i] == '$' ? reference_at(text, i) : Reference{};
+    if (reference.name.empty()) {
+      out += text[i++];
+      continue;
     }
+    const std::string* value = variables.find(reference.name);
+    if (value == nullptr && unset.empty()) unset = reference.name;
+    out += value == nullptr ? text.substr(i, reference.end - i) : std::string_view(*value);
+    i = reference.end;
   }
-  return {};
+  return unset;
 }
 
 }  // namespace
@@ -53,50 +55,36 @@ const std::string* Variables::find(std::string_view name) const {
   return nullptr;
 }
 
-Result<std::string> substitute(std::string_view text, const Variables& variables, SubstitutionUse use) {
+Result<std::string> substitute(std::string_view text, const Variables& variables) {
   std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const Reference reference = text[i] == '$' ? reference_at(text, i) : Reference{};
-    if (reference.name.empty()) {
-      out += text[i++];
-      continue;
-    }
-    const std::string name(reference.name);
-    const std::string* value = variables.find(reference.name);
-    const bool escaped = i > 0 && text[i - 1] == '\\';
-    if (value == nullptr && !(escaped && use == SubstitutionUse::kArgument)) {
-      std::string message = "variable ";
-      message.append(name)
-          .append(" is not set: give it with --set ")
-          .append(name)
-          .append("=VALUE or in the environment");
-      return invalid(std::move(message));
-    }
-    if (value != nullptr && use == SubstitutionUse::kArgument &&
-        value->find_first_of("'\"\\`$\n") != std::string::npos) {
-      return invalid("the value of " + name +
-                     " holds a quote, backslash, backtick, dollar or line end, which the shell of the run would "
-                     "change: choose another path or value");
-    }
-    out += value == nullptr ? text.substr(i, reference.end - i) : std::string_view(*value);
-    i = reference.end;
-  }
+  const std::string name(replace(text, variables, out));
+  if (name.empty()) return out;
+  return invalid("variable " + name + " is not set: give it with --set " + name + "=VALUE or in the environment");
+}
+
+std::string substitute_known(std::string_view text, const Variables& variables) {
+  std::string out;
+  out.reserve(text.size());
+  replace(text, variables, out);
   return out;
+}
+
+std::vector<std::string> referenced_variables(std::string_view text) {
+  std::vector<std::string> names;
+  for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
+    const std::string_view name = reference_at(text, at).name;
+    const bool escaped = at > 0 && text[at - 1] == '\\';
+    if (!name.empty() && !escaped && std::find(names.begin(), names.end(), name) == names.end())
+      names.emplace_back(name);
+  }
+  return names;
 }
 
 Status substitute_env_vars(TestCase& test_case, const Variables& variables) {
   for (EnvVar& variable : test_case.env_vars) {
-    Result<std::string> replaced = substitute(variable.value, variables, SubstitutionUse::kPlain);
+    Result<std::string> replaced = substitute(variable.value, variables);
     if (!replaced.ok()) return replaced.status().with(at(test_case, variable.place) + "ENV_VARS " + variable.name);
     variable.value = *std::move(replaced);
-  }
-  return {};
-}
-
-Status substitute_model_args(TestCase& test_case, const Variables& variables) {
-  if (Status done = substitute_args(test_case.model_args, test_case, variables); !done.ok()) return done;
-  for (ModelArgs& args : test_case.further_model_args) {
-    if (Status done = substitute_args(args, test_case, variables); !done.ok()) return done;
   }
   return {};
 }

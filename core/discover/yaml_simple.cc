@@ -134,6 +134,7 @@ class SimpleReader {
     }
     YamlNode& node = make(YamlNode::Kind::kScalar, line_.number, line_.indent + static_cast<int>(at) + 1);
     node.plain = first != '"' && first != '\'';
+    if (!node.plain) node.quote = first;
     node.text = value;
     out = &node;
     return true;

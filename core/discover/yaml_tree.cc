@@ -36,10 +36,7 @@ struct Built {
   bool open = false;
 };
 
-struct RawEntry {
-  YamlEntry entry;
-  bool merge = false;  // the key is a plain <<
-};
+using RawEntry = YamlWritten;
 
 struct Frame {
   Built built;
@@ -76,7 +73,8 @@ class Builder : public YAML::EventHandler {
                 const std::string& value) override {
     check_tag(mark, tag, {"str", "int", "float", "bool", "null"});
     if (tag != "?") check_closed(mark);
-    scalar(mark, anchor, value, tag != "!" && tag != std::string(kTagPrefix) + "str");
+    YamlNode* node = scalar(mark, anchor, value, tag != "!" && tag != std::string(kTagPrefix) + "str");
+    if (const size_t at = behind_properties(mark); tag != "?" && quote_at(at)) node->quote = text_[at];
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -85,6 +83,7 @@ class Builder : public YAML::EventHandler {
     if (found == anchors_.end()) throw Refusal{mark, "alias of an unknown anchor"};
     if (found->second.open) throw Refusal{mark, "alias of a node that contains it: cycles are refused"};
     add(mark, found->second);
+    if (!stack_.empty() && !stack_.back().entries.empty()) stack_.back().entries.back().alias = true;
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -133,6 +132,7 @@ class Builder : public YAML::EventHandler {
     Frame frame{
         .built = {make(mark, kind)}, .anchor = anchor, .flow = style == YAML::EmitterStyle::Flow, .entries = {}};
     frame.built.open = true;
+    frame.built.node->flow = frame.flow;
     if (anchor != YAML::NullAnchor) anchors_[anchor] = frame.built;
     stack_.push_back(std::move(frame));
   }
@@ -213,6 +213,10 @@ class Builder : public YAML::EventHandler {
     for (const RawEntry& raw : frame.entries) {
       if (!raw.merge) put(raw.entry, true);
     }
+    const bool plain =
+        map.entries.size() == frame.entries.size() &&
+        std::none_of(frame.entries.begin(), frame.entries.end(), [](const RawEntry& raw) { return raw.merge; });
+    if (!plain) map.written = std::move(frame.entries);
   }
 
   static size_t merged_count(const Frame& frame) {
@@ -265,13 +269,19 @@ class Builder : public YAML::EventHandler {
   }
   bool quote_at(size_t at) const { return at < text_.size() && (text_[at] == '"' || text_[at] == '\''); }
 
-  // The scanner takes the end of the file for the end of a quoted scalar.
-  void check_closed(const YAML::Mark& mark) const {
+  // Where the node at `mark` begins, behind its anchor and its tag.
+  size_t behind_properties(const YAML::Mark& mark) const {
     size_t at = static_cast<size_t>(std::max(mark.pos, 0));
-    while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) {  // anchor and tag come first
+    while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) {
       at = text_.find_first_of(" \t\n", at);
       if (at != std::string_view::npos) at = text_.find_first_not_of(" \t\n", at);
     }
+    return at;
+  }
+
+  // The scanner takes the end of the file for the end of a quoted scalar.
+  void check_closed(const YAML::Mark& mark) const {
+    const size_t at = behind_properties(mark);
     if (!quote_at(at) || behind_quote(at) != std::string_view::npos) return;
     throw Refusal{mark, std::string("the quote ") + text_[at] + " opened here is never closed"};
   }

@@ -21,15 +21,25 @@ struct YamlEntry {
   int column = 0;
 };
 
+// An entry as it stands in the file.
+struct YamlWritten {
+  YamlEntry entry;
+  bool merge = false;  // the key is a plain <<
+  bool alias = false;  // the value is an alias
+};
+
 // Line and column count from 1, columns in bytes; those of an empty value are where the parser noticed that it is
 // empty.
 struct YamlNode {
   enum class Kind { kScalar, kSequence, kMap };
   Kind kind = Kind::kScalar;
   bool plain = true;                   // scalar: neither quoted, nor a block, nor tagged as a string
+  char quote = '\0';                   // scalar: ' or " where it is quoted
   std::string text;                    // scalar: after unquoting and folding; an empty plain value is ""
   std::vector<const YamlNode*> items;  // sequence
+  bool flow = false;                   // sequence: written with brackets
   std::vector<YamlEntry> entries;      // map: merged keys first, then own ones; each key once
+  std::vector<YamlWritten> written;    // map with << or repeated keys: all entries, in order; else empty
   int line = 0;
   int column = 0;
 

@@ -20,7 +20,7 @@ std::string absent_backend(const std::string& name, BackendChoice& backends) {
 }
 
 std::string absent_path(const std::string& path, const std::string& case_dir, const discover::Variables& variables) {
-  const Result<std::string> real = discover::substitute(path, variables, discover::SubstitutionUse::kPlain);
+  const Result<std::string> real = discover::substitute(path, variables);
   if (!real) return real.status().message();
   const Result<std::string> found = discover::find_input(*real, case_dir);
   return found ? "" : found.status().message();

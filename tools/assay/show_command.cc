@@ -8,6 +8,7 @@
 #include "core/discover/arguments.h"
 #include "core/discover/discover.h"
 #include "core/discover/engine_options.h"
+#include "core/discover/harness_args.h"
 #include "core/discover/input_path.h"
 #include "core/discover/show.h"
 #include "core/golden/date.h"
@@ -38,6 +39,7 @@ struct Details {
   std::optional<discover::ParsedArguments> arguments;
   std::optional<model::ArgRecord> stored;  // arguments of the checkpoint
   std::optional<model::ResolvedModel> model;
+  std::vector<discover::ShownWords> words;
   std::vector<std::string> prompts;
   std::vector<std::string> goldens;
   std::vector<std::string> errors;
@@ -85,13 +87,38 @@ void resolve_model(const TestCase& test_case, Details* details) {
       keep(model::resolve_model({.given = given, .checkpoint = stored, .tokenizer_vocab_size = *vocabulary}), details);
 }
 
+// The command line of each run, as Megatron-LM's harness makes it.
+void show_words(const TestCase& test_case, const discover::Variables& variables, Details* details) {
+  const bool nemo = discover::has_nemo_keys(test_case);
+  std::vector<std::string> unset;
+  std::vector<std::pair<std::string, int>> runs = {{"MODEL_ARGS", 1}};
+  for (const ModelArgs& further : test_case.further_model_args) {
+    runs.emplace_back(further.name, std::stoi(further.name.substr(further.name.rfind('_') + 1)));
+  }
+  for (const auto& [name, number] : runs) {
+    auto words = discover::words_to_show(test_case, variables, number, nemo, &unset);
+    if (words) {
+      details->words.push_back({name, *std::move(words)});
+    } else if (test_case.mode != "inference") {
+      details->errors.push_back(words.status().message());
+    }
+  }
+  if (unset.empty()) return;
+  std::string names;
+  for (const std::string& name : unset) names += (names.empty() ? "" : ", ") + name;
+  details->notes.push_back("variables that a run has to get with --set or in the environment: " + names);
+}
+
 Details look_at(const TestCase& test_case, const po::variables_map& values, discover::Variables variables) {
   Details details;
   // A run provides this one; here it stands for itself.
   variables.environment.emplace("INFERENCE_OUTPUT_PATH", "OUTPUT/cases/CASE/actual.json");
-  details.arguments = keep(discover::read_arguments(test_case, variables), &details);
-  if (details.arguments && test_case.mode == "inference") resolve_model(test_case, &details);
-  if (test_case.assay.metamorphic) return details;  // no golden is looked for
+  show_words(test_case, variables, &details);
+  if (test_case.mode == "inference") {
+    details.arguments = keep(discover::read_arguments(test_case, variables), &details);
+    if (details.arguments) resolve_model(test_case, &details);
+  }
+  if (test_case.assay.metamorphic || test_case.mode != "inference") return details;  // no golden is looked for
   const auto golden =
       keep(resolve_golden(test_case.dir, values["environment"].as<std::string>(), values["platform"].as<std::string>()),
            &details);
@@ -138,6 +165,7 @@ int show_command(const Words& words) {
   const discover::ShowInput input{.test_case = test_case,
                                   .arguments = details.arguments ? &*details.arguments : nullptr,
                                   .model = details.model ? &*details.model : nullptr,
+                                  .words = details.words,
                                   .prompts = details.prompts,
                                   .today = utc_today(),
                                   .judging_goldens = details.goldens,

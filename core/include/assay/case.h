@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/compat.h"
 #include "assay/status.h"
 #include "assay/waiver.h"
 
@@ -88,6 +89,7 @@ struct TestCase {
   std::string name;    // unique in one discovery: path below the discovered root, "moe/moe_10m_licences_b1"
   std::string dir;     // folder as reached from the given path
   std::string config;  // path of model_config.yaml
+  std::string config_text = {};  // what it holds
   std::string model;   // name of the parent folder: "moe"
 
   std::string test_type;  // as written; empty: absent
@@ -99,6 +101,7 @@ struct TestCase {
   std::vector<ModelArgs> further_model_args;        // MODEL_ARGS_2, ... in ascending number
   std::optional<std::vector<std::string>> metrics;  // absent: no key; empty: null or []
   bool metrics_is_null = false;                     // METRICS: null (kept apart from [])
+  CompatMetrics written_metrics;                    // METRICS as Megatron-LM's comparator sees them
   std::string before_script;                        // empty: absent or null
   std::string after_script;
   AssayBlock assay;
