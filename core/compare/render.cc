@@ -49,6 +49,7 @@ std::string render_verdict_text(const CaseVerdict& verdict, bool every_request) 
     const std::string judged = verdict.judged ? fmt::format("judged {}, ", to_string(*verdict.judged)) : "";
     out += fmt::format("declared: {}{}\n", judged, verdict.declared);
   }
+  if (verdict.compat) out += compat_line(verdict) + "\n";
   for (const std::string& line : verdict.environment) out += fmt::format("environment: {}\n", line);
   for (const MetricVerdict& metric : verdict.metrics) {
     out += fmt::format("  {:<18} {}", metric.metric, to_string(metric.verdict));

@@ -32,6 +32,18 @@ bool has_unused_waiver(const CaseVerdict& verdict) {
   return verdict.verdict == Verdict::kXpass || (!verdict.judged && passes(verdict.verdict));
 }
 
+bool disagrees(const CaseVerdict& verdict, bool strict) {
+  return verdict.compat && verdict.compat->passes() != passes(verdict.verdict, strict);
+}
+
+std::string compat_line(const CaseVerdict& verdict) {
+  if (!verdict.compat) return "";
+  constexpr std::array<std::string_view, 3> kWords = {"passes", "fails", "compares nothing"};
+  std::string line = "assay: " + std::string(to_string(verdict.verdict)) + " · megatron: ";
+  line += kWords[verdict.compat->outcome];
+  return line + " (" + verdict.compat->message + ")";
+}
+
 int exit_code(const std::vector<Verdict>& verdicts, bool strict) {
   bool ran = false;
   bool infra = false;

@@ -46,6 +46,14 @@ Verdict verdict_in(const Json& object, const char* member = "verdict") {
   return *verdict;
 }
 
+CompatVerdict compat_in(const Json& object) {
+  const std::string name = object.at("verdict").get<std::string>();
+  for (const auto outcome : {CompatVerdict::kPassed, CompatVerdict::kFailed, CompatVerdict::kSkipped}) {
+    if (name == to_string(outcome)) return {outcome, object.at("message").get<std::string>()};
+  }
+  throw Json::other_error::create(500, "unknown verdict \"" + name + "\" of another comparator", &object);
+}
+
 Finding finding_in(const Json& object) {
   Finding finding;
   finding.verdict = verdict_in(object);
@@ -77,6 +85,12 @@ std::string verdict_json(const CaseVerdict& verdict) {
   if (!verdict.environment.empty()) object["environment"] = verdict.environment;
   if (!verdict.declared.empty()) object["declared"] = verdict.declared;
   if (verdict.judged) object["judged"] = to_string(*verdict.judged);
+  if (verdict.compat) {
+    object["compat"] = {{"of", "megatron"},
+                        {"verdict", to_string(verdict.compat->outcome)},
+                        {"message", verdict.compat->message},
+                        {"disagrees", disagrees(verdict)}};
+  }
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -98,6 +112,7 @@ Result<CaseVerdict> parse_verdict_json(std::string_view json) {
     verdict.environment = object.value("environment", verdict.environment);
     verdict.declared = object.value("declared", verdict.declared);
     if (object.contains("judged")) verdict.judged = verdict_in(object, "judged");
+    if (object.contains("compat")) verdict.compat = compat_in(object["compat"]);
     return verdict;
   } catch (const Json::exception& failure) {
     return invalid(std::string("verdict as JSON: ") + failure.what());

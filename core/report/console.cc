@@ -55,7 +55,7 @@ void Console::finished(const ReportCase& report) {
   ++finished_;
   const Verdict verdict = report.verdict.verdict;
   const bool fine = passes(verdict, options_.strict);
-  if (fine && options_.quiet) return;
+  if (fine && options_.quiet && !disagrees(report.verdict, options_.strict)) return;
   out_ << fmt::format("{} {}  {}  {:.2f} s\n", paint(fmt::format("{:<14}", to_string(verdict)), verdict, options_),
                       text::printable(report.name), text::printable(report.summary), report.seconds);
   if (verdict == Verdict::kSkipped) {
@@ -67,6 +67,7 @@ void Console::finished(const ReportCase& report) {
     out_ << "    " << text::printable(report.verdict.reason) << "\n";
   }
   if (fine && !report.verdict.declared.empty()) out_ << "    " << text::printable(report.verdict.declared) << "\n";
+  if (fine && report.verdict.compat) out_ << "    " << text::printable(compat_line(report.verdict)) << "\n";
   out_ << std::flush;
 }
 
@@ -87,6 +88,13 @@ void Console::summary(const std::vector<ReportCase>& cases, double seconds, cons
   std::string line;
   for (const auto& [verdict, count] : counts) line += fmt::format(", {} {}", count, to_string(verdict));
   out_ << fmt::format("\n{} cases in {:.2f} s{}\n", cases.size(), seconds, line);
+  const auto other = [](const ReportCase& report) { return report.verdict.compat.has_value(); };
+  if (const auto told = std::count_if(cases.begin(), cases.end(), other); told > 0) {
+    const auto differ = std::count_if(cases.begin(), cases.end(), [&](const ReportCase& report) {
+      return disagrees(report.verdict, options_.strict);
+    });
+    out_ << fmt::format("megatron's comparator: {} agree, {} disagree\n", told - differ, differ);
+  }
   if (!output_folder.empty()) out_ << "results: " << output_folder << "\n";
   out_ << std::flush;
 }

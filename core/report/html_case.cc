@@ -51,6 +51,7 @@ std::string facts(const ReportCase& report) {
   row("ran on", report.summary);
   row("declared", report.verdict.declared);
   if (report.verdict.judged) row("without that", std::string(to_string(*report.verdict.judged)));
+  row("compat", compat_line(report.verdict));
   row("case folder", report.path);
   row(relation ? "changed results" : "results", report.actual);
   row("time", duration(report.seconds));

@@ -49,6 +49,7 @@ std::string properties(const ReportCase& report) {
   list.add("relation", report.relation);
   list.add(golden_word(report), report.verdict.golden);
   list.add("declared", report.verdict.declared);
+  list.add("compat", compat_line(report.verdict));
   list.add("engine", report.figures.engine);
   list.add("backend", report.figures.backend);
   list.add("device", report.figures.device);

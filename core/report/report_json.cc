@@ -103,6 +103,12 @@ Json flat_case_json(const ReportCase& report) {
                {"golden", report.verdict.golden}};
   if (!report.verdict.declared.empty()) json["declared"] = report.verdict.declared;
   if (report.verdict.judged) json["judged"] = to_string(*report.verdict.judged);
+  if (report.verdict.compat) {
+    json["compat"] = {{"of", "megatron"},
+                      {"verdict", to_string(report.verdict.compat->outcome)},
+                      {"message", report.verdict.compat->message},
+                      {"disagrees", disagrees(report.verdict)}};
+  }
   json.update(figures_json(report));
   json["reproduce"] = report.reproduce;
   return json;

@@ -38,6 +38,7 @@ class Planner {
     for (const TestCase& test : options_.cases) select(test, *filter);
     plan_.today = options_.today.empty() ? utc_today() : options_.today;
     plan_.environment = options_.environment_name;
+    plan_.compat = options_.compat;
     split_recorded();
     for (Group& group : plan_.groups) {
       for (const size_t index : group.cases) group.cost += plan_.cases[index].cost;
@@ -123,6 +124,7 @@ class Planner {
       planned.timeout = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*test.assay.timeout_s * 1000)));
     }
     planned.declarations = declarations_of(test);
+    if (options_.compat) planned.compat = compat_case(test, options_.environment);
     planned.memory_limit = test.assay.memory_limit.value_or(0);
     planned.order = ready.prepared.order;
     planned.order.id = id;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/plugin/registry.h"
+#include "core/run/compat.h"
 #include "core/run/run.h"
 #include "core/run/waive.h"
 #include "core/run/worker_plan.h"
@@ -23,6 +24,7 @@ struct PlannedCase {
   uint64_t memory_limit = 0;  // bytes; 0: that of the run
   double cost = 0;            // estimate of the work, arbitrary unit: longest first
   Declarations declarations;
+  CompatCase compat;  // used where Plan::compat
 };
 
 // How the worker of a group is bound to one device.
@@ -49,6 +51,7 @@ struct Plan {
   size_t filtered = 0;
   std::string today;        // UTC, for waivers
   std::string environment;  // --environment
+  bool compat = false;      // every verdict gets that of Megatron-LM's comparator beside it
 };
 
 // Makes the plan. What is wrong with one case settles that case and no other. Fails with kInvalid when the filter, or

@@ -58,6 +58,7 @@ struct RunOptions {
   bool metamorphic = false;          // --metamorphic: every inference case is judged by relations, its goldens are not
                                      // looked at; else those alone that have ASSAY.metamorphic
   bool record_quantities = false;    // throughput, memory and prefill counts in actual.json, whatever METRICS says
+  bool compat = false;               // --compat megatron: the verdict of Megatron-LM's comparator beside ours
   bool digest_weights = false;       // provenance gets the sha256 of weights and tokenizer, whatever the verdict
   std::string today;                 // UTC, "2026-11-29", for waivers; empty: that of the clock
   std::string assay_version;         // for provenance; empty: not known

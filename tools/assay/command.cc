@@ -85,6 +85,11 @@ std::string program_dir() {
   return error ? std::string(".") : self.parent_path().string();
 }
 
+Status check_compat(const po::variables_map& values) {
+  if (values.count("compat") == 0 || values["compat"].as<std::string>() == "megatron") return {};
+  return invalid("--compat '" + values["compat"].as<std::string>() + "': expected megatron");
+}
+
 std::optional<bool> wants_colour(const std::string& word) {
   if (word == "always") return true;
   if (word == "never") return false;

@@ -62,6 +62,9 @@ std::string program_dir();
 // Where plugins are looked for: --plugin-path of `values`, ASSAY_PLUGIN_PATH, the folder of this build's plugins.
 plugin::SearchOptions search_options(const boost::program_options::variables_map& values);
 
+// That --compat, where it is given, names the one comparator that there is: megatron.
+Status check_compat(const boost::program_options::variables_map& values);
+
 // What --color auto|always|never means for stdout; nullopt for another word.
 std::optional<bool> wants_colour(const std::string& word);
 

@@ -9,6 +9,7 @@
 #include "core/golden/golden_name.h"
 #include "core/govern/drift.h"
 #include "core/plugin/registry.h"
+#include "core/run/compat.h"
 #include "core/run/waive.h"
 #include "tools/assay/command.h"
 #include "tools/assay/golden_options.h"
@@ -47,9 +48,11 @@ int compare_command(const Words& words) {
       "config", po::value(&config)->required(),
       "model_config.yaml: its METRICS and ASSAY block, waivers included, are used")(
       "plugin-path", po::value<Words>(), "folder to look for comparators in first; repeatable")(
+      "compat", po::value<std::string>(), "megatron: tell the verdict of Megatron-LM's comparator beside ours")(
       "strict", "EQUIVALENT does not pass")("json", "print the verdict as one JSON object");
   po::variables_map values;
   if (const auto code = parse(kUsage, options, "file", words, &values)) return *code;
+  if (const Status known = check_compat(values); !known.ok()) return fail(known);
   const Words files = all(values, "file");
   if (files.size() != 2) {
     std::cerr << "assay: compare: " << files.size() << " files given, expected GOLDEN and ACTUAL\nusage: " << kUsage
@@ -62,7 +65,11 @@ int compare_command(const Words& words) {
   test_case.config = config;
   test_case.dir = std::filesystem::path(config).parent_path().string();
   discover::read_config(*std::move(text), test_case, /*needs_model_args=*/false);
-  const CaseVerdict verdict = judge(test_case, files, values);
+  CaseVerdict verdict = judge(test_case, files, values);
+  if (values.count("compat") != 0) {
+    verdict.compat = run::judge_compat_files(files[0], files[1], test_case.written_metrics,
+                                             environment()["ENABLE_LIGHTWEIGHT_MODE"] == "true");
+  }
   std::cout << (values.count("json") != 0 ? compare::verdict_json(verdict) + "\n"
                                           : compare::render_verdict_text(verdict));
   return exit_code({verdict.verdict}, values.count("strict") != 0);

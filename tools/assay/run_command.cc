@@ -20,6 +20,7 @@ int run_command(const Words& words) {
                                                                     "TAP file")(
       "github-summary", po::value<std::string>(), "step summary to append to (default: $GITHUB_STEP_SUMMARY)")(
       "history", po::value<std::string>()->default_value(""), "folder of earlier runs (default: where OUTPUT lies)")(
+      "compat", po::value<std::string>(), "megatron: tell the verdict of Megatron-LM's comparator beside ours")(
       "metamorphic", "judge all cases by relations, not by goldens")("strict", "EQUIVALENT does not pass")(
       "quiet", "no line for passing cases")("json", "print the outcomes as one JSON array, and nothing else")(
       "color", po::value<std::string>()->default_value("auto"), "auto, always or never");
@@ -31,6 +32,8 @@ int run_command(const Words& words) {
   command.insert(command.end(), words.begin(), words.end());
   auto options = make_run_options(values, command);
   if (!options) return fail(options.status());
+  if (const Status known = check_compat(values); !known.ok()) return fail(known);
+  options->compat = values.count("compat") != 0;
   options->metamorphic = values.count("metamorphic") != 0;
 
   ReportTargets targets{.json = values.count("json") != 0,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/compat.h"
 #include "assay/evidence.h"
 
 namespace assay {
@@ -67,11 +68,18 @@ struct CaseVerdict {
   std::vector<std::string> environment = {};   // differences to the golden's provenance, a line each
   std::string declared = {};           // what a waiver or expectation has to do with the verdict, one line; empty: none
   std::optional<Verdict> judged = {};  // the verdict before that
+  std::optional<CompatVerdict> compat = {};  // of Megatron-LM's comparator, where it was asked for
 };
 inline constexpr size_t kMaxEvidenceRequests = 16;
 
 // True when the case declares a waiver and passes without it.
 bool has_unused_waiver(const CaseVerdict& verdict);
+
+// True when the other comparator lets pass what we do not, or the other way round.
+bool disagrees(const CaseVerdict& verdict, bool strict = false);
+
+// "assay: DIVERGED · megatron: passes (generated_text, prefix rule)"; "" without a verdict of the other comparator.
+std::string compat_line(const CaseVerdict& verdict);
 
 // Exit code of a set of verdicts (DESIGN 8): 0 all passed, 1 a verdict failed, 3 infrastructure only, 4 nothing ran.
 int exit_code(const std::vector<Verdict>& verdicts, bool strict = false);
