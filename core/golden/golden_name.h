@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,8 @@ bool is_golden_name(std::string_view file);
 
 std::string golden_name(std::string_view environment, std::string_view platform);
 std::string pending_name(std::string_view environment, std::string_view platform);
+
+// Platforms that goldens are known to be filed under, "any" first.
+std::span<const std::string_view> known_platforms();
 
 }  // namespace assay

@@ -15,9 +15,6 @@ namespace assay::govern {
 namespace {
 
 constexpr std::array<std::string_view, 2> kEnvironments = {"dev", "lts"};
-constexpr std::array<std::string_view, 15> kPlatforms = {
-    "any",       "cpu_x86_64", "cpu_aarch64", "dgx_a100",  "dgx_h100",  "dgx_h200", "dgx_b200", "dgx_b300",
-    "dgx_gb200", "dgx_gb300",  "dgx_v100",    "dgx_gh200", "dgx_spark", "rtx_4090", "rtx_5090"};
 
 bool known(std::string_view word, std::span<const std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -97,7 +94,7 @@ std::vector<LintFinding> lint_golden_name(const std::string& path) {
   if (name->platform.empty()) {
     findings.push_back({LintLevel::kNote, "unknown-name", path, "names no platform: no run looks for this file"});
   } else {
-    check_word(path, "platform", name->platform, kPlatforms, findings);
+    check_word(path, "platform", name->platform, known_platforms(), findings);
   }
   return findings;
 }
