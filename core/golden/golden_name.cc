@@ -1,16 +1,11 @@
 #include "core/golden/golden_name.h"
 
-#include <array>
-
 namespace assay {
 namespace {
 
 constexpr std::string_view kPrefix = "golden_values_";
 constexpr std::string_view kSuffix = ".json";
 constexpr std::string_view kPending = ".pending";
-constexpr std::array<std::string_view, 15> kPlatforms = {
-    "any",       "cpu_x86_64", "cpu_aarch64", "dgx_a100",  "dgx_h100",  "dgx_h200", "dgx_b200", "dgx_b300",
-    "dgx_gb200", "dgx_gb300",  "dgx_v100",    "dgx_gh200", "dgx_spark", "rtx_4090", "rtx_5090"};
 
 }  // namespace
 
@@ -42,7 +37,5 @@ std::string golden_name(std::string_view environment, std::string_view platform)
 std::string pending_name(std::string_view environment, std::string_view platform) {
   return std::string(kPrefix).append(environment).append("_").append(platform).append(kPending).append(kSuffix);
 }
-
-std::span<const std::string_view> known_platforms() { return kPlatforms; }
 
 }  // namespace assay

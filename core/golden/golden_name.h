@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,8 +21,5 @@ bool is_golden_name(std::string_view file);
 
 std::string golden_name(std::string_view environment, std::string_view platform);
 std::string pending_name(std::string_view environment, std::string_view platform);
-
-// Platforms that goldens are known to be filed under, "any" first.
-std::span<const std::string_view> known_platforms();
 
 }  // namespace assay

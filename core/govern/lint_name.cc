@@ -8,6 +8,7 @@
 
 #include "core/discover/nearest.h"
 #include "core/golden/golden_name.h"
+#include "core/golden/platforms.h"
 #include "core/golden/text.h"
 #include "core/govern/lint.h"
 
@@ -94,7 +95,7 @@ std::vector<LintFinding> lint_golden_name(const std::string& path) {
   if (name->platform.empty()) {
     findings.push_back({LintLevel::kNote, "unknown-name", path, "names no platform: no run looks for this file"});
   } else {
-    check_word(path, "platform", name->platform, known_platforms(), findings);
+    check_word(path, "platform", name->platform, kKnownPlatforms, findings);
   }
   return findings;
 }

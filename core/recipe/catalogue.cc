@@ -115,6 +115,14 @@ class Reader {
   static void check_paths(const Workload& workload, const Entry& entry, const TestCase* test, const fs::path& root,
                           Findings& findings) {
     const std::string name = text::printable(workload.text("test_case"));
+    std::error_code error;
+    const fs::path cases = fs::path(entry.case_dir).parent_path().parent_path();
+    if (test == nullptr && !fs::exists(cases, error)) {
+      findings.warn(0, 0,
+                    fmt::format("no folder {}: cases and goldens are not looked for; name the repository with --root",
+                                text::printable(cases.string())));
+      return;
+    }
     if (test == nullptr) {
       findings.warn(workload.line, workload.column,
                     fmt::format("case {} does not exist: no {}", name,
@@ -123,7 +131,6 @@ class Reader {
     }
     if (entry.words.golden.empty() || (test->metrics && test->metrics->empty())) return;
     const fs::path golden = below(root, entry.words.golden);
-    std::error_code error;
     if (fs::exists(golden, error)) return;
     findings.warn(workload.line, workload.column,
                   fmt::format("golden of {} does not exist: no {}", name, text::printable(golden.string())));

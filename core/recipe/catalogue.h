@@ -15,23 +15,23 @@ namespace assay::recipe {
 // A filter that is empty lets everything through. Others compare for equality; `scope` by either of its names,
 // `test_case` with each of its comma-separated names ("all": every one), `cadence` with each of a workload's.
 struct Query {
-  std::string scope;
-  std::string cadence;
-  std::string environment;
-  std::string model;
-  std::string tag;
-  std::string platform;
-  std::string test_case;
+  std::string scope = {};
+  std::string cadence = {};
+  std::string environment = {};
+  std::string model = {};
+  std::string tag = {};
+  std::string platform = {};
+  std::string test_case = {};
 };
 
 bool matches(const Query& query, const Workload& workload);
 
 struct CatalogueOptions {
-  Query query;
-  Folders folders;
-  std::string root;                    // where relative paths of scripts lie; empty: repository_of() each recipe
+  Query query = {};
+  Folders folders = {};
+  std::string root = {};               // where relative paths of scripts lie; empty: repository_of() each recipe
   std::string container_tag = "main";  // of the image of builds
-  std::string container_image;         // instead of the image that a build names
+  std::string container_image = {};    // instead of the image that a build names
 };
 
 // A workload and what its script says.

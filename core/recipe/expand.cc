@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/discover/nearest.h"
+#include "core/discover/yaml_text.h"
 #include "core/golden/text.h"
 #include "core/recipe/format.h"
 #include "core/recipe/known_words.h"
@@ -173,10 +174,11 @@ class Expander {
     work.file = file_;
     work.line = row.at->line;
     work.column = row.at->column;
+    auto& merged = work.spec.get_ref<Value::object_t&>();
     for (const auto& [key, value] : spec_.items()) {
-      if (!row.keys.contains(key)) work.spec.emplace(key, value);
+      if (!row.keys.contains(key)) merged.emplace_back(key, value);
     }
-    for (auto& [key, value] : row.keys.items()) work.spec.emplace(key, std::move(value));
+    for (auto& [key, value] : row.keys.items()) merged.emplace_back(key, std::move(value));
     finish(work);
     expanded_ += work.script.size();
     recipe_.workloads.push_back(std::move(work));

@@ -16,6 +16,11 @@ std::string to_line(const Finding& finding) {
 }
 
 void Findings::add(Finding finding) {
+  if (list_.size() > kMostFindings) return;
+  if (list_.size() == kMostFindings) {
+    finding = {Severity::kError, file_, 0, 0,
+               fmt::format("more than {} findings: further ones are left out", kMostFindings)};
+  }
   const bool known = std::any_of(list_.begin(), list_.end(), [&](const Finding& other) {
     return other.line == finding.line && other.column == finding.column && other.what == finding.what &&
            other.file == finding.file;

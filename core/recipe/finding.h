@@ -19,6 +19,8 @@ struct Finding {
   std::string what;  // one line: thing, seen, expected, remedy
 };
 
+inline constexpr size_t kMostFindings = 1000;  // of one file
+
 // "file:line:column: warning: what"; control characters escaped.
 std::string to_line(const Finding& finding);
 

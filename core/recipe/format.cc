@@ -108,7 +108,7 @@ class Formatter {
     if (names_ != nullptr) {
       names_->emplace_back(field->name.substr(0, field->name.find_first_of(".[")));
       std::string ignored;
-      return format(field->spec, depth - 1, ignored);
+      return field->spec.find('{') == std::string_view::npos ? Status() : format(field->spec, depth - 1, ignored);
     }
     const Result<Value> value = find(field->name, text);
     if (!value) return value.status();

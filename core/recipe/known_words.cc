@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/discover/nearest.h"
-#include "core/golden/golden_name.h"
+#include "core/golden/platforms.h"
 #include "core/golden/text.h"
 #include "core/recipe/recipe.h"
 
@@ -46,7 +46,7 @@ void check_scope(const discover::YamlNode& node, Findings& findings) {
 }
 
 void check_platform(const discover::YamlNode& node, Findings& findings) {
-  const auto known = known_platforms();
+  const auto& known = kKnownPlatforms;
   if (std::find(known.begin(), known.end(), node.text) != known.end()) return;
   std::string squeezed = node.text;
   std::erase_if(squeezed, [](char c) { return c == ' ' || c == '\t' || c == '\n'; });

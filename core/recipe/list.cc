@@ -21,16 +21,17 @@ Value or_null(const std::string& text) { return text.empty() ? Value(nullptr) : 
 Value to_json(const Entry& entry) {
   const Workload& work = entry.workload;
   Value json = work.spec;
+  const auto add = [&json](const char* key, Value value) { json.emplace(std::string(key), std::move(value)); };
   json["name"] = work.name;
   if (json.contains("script")) json["script"] = or_null(work.script);
-  json.emplace("type", work.type);
-  json.emplace("recipe", work.file);
-  json.emplace("line", work.line);
-  json.emplace("flavour", entry.flavour);
-  json.emplace("training_script", or_null(entry.words.training_script));
-  json.emplace("case", or_null(entry.case_dir));
-  json.emplace("golden", or_null(entry.words.golden));
-  json.emplace("error", or_null(work.error.message()));
+  add("type", work.type);
+  add("recipe", work.file);
+  add("line", work.line);
+  add("flavour", entry.flavour);
+  add("training_script", or_null(entry.words.training_script));
+  add("case", or_null(entry.case_dir));
+  add("golden", or_null(entry.words.golden));
+  add("error", or_null(work.error.message()));
   return json;
 }
 

@@ -178,7 +178,8 @@ Value to_value(const discover::YamlNode& node) {
     }
     case discover::YamlNode::Kind::kMap: {
       Value map = Value::object();
-      for (const discover::YamlEntry& entry : node.entries) map.emplace(entry.key, to_value(*entry.value));
+      auto& entries = map.get_ref<Value::object_t&>();  // keys are unique already
+      for (const discover::YamlEntry& entry : node.entries) entries.emplace_back(entry.key, to_value(*entry.value));
       return map;
     }
   }

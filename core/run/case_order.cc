@@ -93,7 +93,7 @@ CasePreparer::CasePreparer(const RunOptions& options) : options_(options) {
 }
 
 Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine,
-                                           bool golden) {
+                                           bool golden, const CaseSettings& settings) {
   const fs::path folder = options_.output / "cases" / id;
   if (options_.variables.count("INFERENCE_OUTPUT_PATH") == 0) {
     variables_.set["INFERENCE_OUTPUT_PATH"] = (folder / "actual.json").string();
@@ -109,7 +109,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   CaseOrder& order = prepared.order;
   order.dir = test.dir;
   if (test.metrics) order.metrics = *test.metrics;
-  const Result<int> repeats = repeats_of(prepared.env_vars);
+  const Result<int> repeats = repeats_of(prepared.env_vars, settings.repeat);
   if (!repeats) return repeats.status().with(test.config);
   order.repeats = *repeats;
   order.record_quantities = options_.record_quantities;
@@ -119,7 +119,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   }
   order.routing = std::count(order.metrics.begin(), order.metrics.end(), "routing_indices") > 0;
   if (engine.can(ASSAY_CAP_RECORDED)) {
-    Result<std::string> recorded = find_recorded(test, id);
+    Result<std::string> recorded = find_recorded(test, id, settings);
     if (!recorded) return recorded.status();
     order.recorded = *std::move(recorded);
     prepared.cost = 1;
@@ -167,11 +167,11 @@ Status CasePreparer::take_known_completion(const TestCase& test, CaseOrder* orde
   return {};
 }
 
-// --repeat, else N_REPEAT of ENV_VARS as in the ancestor's harness, else once.
-Result<int> CasePreparer::repeats_of(const std::map<std::string, std::string>& env_vars) const {
+// --repeat, else N_REPEAT of ENV_VARS as in the ancestor's harness, else what the case's settings say, else once.
+Result<int> CasePreparer::repeats_of(const std::map<std::string, std::string>& env_vars, int otherwise) const {
   if (options_.repeat > 0) return options_.repeat;
   const auto given = env_vars.find("N_REPEAT");
-  if (given == env_vars.end()) return 1;
+  if (given == env_vars.end()) return std::max(otherwise, 1);
   int number = 0;
   const std::string& text = given->second;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -179,12 +179,15 @@ Result<int> CasePreparer::repeats_of(const std::map<std::string, std::string>& e
   return invalid(fmt::format("ENV_VARS N_REPEAT '{}': a whole number from 1 to {} is expected", text, kMostRepeats));
 }
 
-Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std::string& id) const {
+Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std::string& id,
+                                                const CaseSettings& settings) const {
   std::vector<fs::path> places;
   if (options_.recorded.empty()) {
     places = {fs::path(test.dir) / "recorded.json"};
-    const Result<GoldenChoice> golden = resolve_golden(
-        test.dir, options_.environment_name, options_.platform.empty() ? default_platform("") : options_.platform);
+    const auto first_of = [](const std::string& own, const std::string& other) { return own.empty() ? other : own; };
+    const std::string platform = first_of(first_of(settings.platform, options_.platform), default_platform(""));
+    const std::string environment = first_of(settings.environment_name, options_.environment_name);
+    const Result<GoldenChoice> golden = resolve_golden(test.dir, environment, platform);
     if (golden) places.emplace_back(golden->path);
   } else if (fs::is_regular_file(options_.recorded)) {
     places = {options_.recorded};

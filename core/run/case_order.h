@@ -33,15 +33,16 @@ class CasePreparer {
   // are not looked for, --output-path is not written, and `cost` is that of one token. Fails with the line that becomes
   // the verdict: unset variables, arguments that are unknown or cannot be honoured, prompts or a checkpoint that are
   // missing, LD_* in ENV_VARS without allow_scripts (kInvalid, kNotFound, kUnsupported); a disk that fails (kInfra).
-  Result<PreparedCase> prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine, bool golden);
+  Result<PreparedCase> prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine, bool golden,
+                               const CaseSettings& settings = {});
 
  private:
   Status take_env_vars(const TestCase& test, PreparedCase* prepared) const;
   static Status take_known_completion(const TestCase& test, CaseOrder* order);
-  Result<int> repeats_of(const std::map<std::string, std::string>& env_vars) const;
+  Result<int> repeats_of(const std::map<std::string, std::string>& env_vars, int otherwise) const;
   Result<discover::EngineOptions> resolve(const TestCase& test, const model::ArgRecord& given, bool needs_model,
                                           PreparedCase* prepared);
-  Result<std::string> find_recorded(const TestCase& test, const std::string& id) const;
+  Result<std::string> find_recorded(const TestCase& test, const std::string& id, const CaseSettings& settings) const;
   const Result<model::ArgRecord>& checkpoint_args(const std::string& folder);
 
   const RunOptions& options_;

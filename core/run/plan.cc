@@ -35,7 +35,10 @@ class Planner {
     Result<Filter> filter = Filter::parse(options_.filter);
     if (!filter) return filter.status();
     if (Status usable = check_overrides(); !usable.ok()) return usable;
-    for (const TestCase& test : options_.cases) select(test, *filter);
+    for (size_t i = 0; i < options_.cases.size(); ++i) {
+      own_ = options_.settings.empty() ? CaseSettings() : options_.settings[i];
+      select(options_.cases[i], *filter);
+    }
     plan_.today = options_.today.empty() ? utc_today() : options_.today;
     plan_.environment = options_.environment_name;
     plan_.compat = options_.compat;
@@ -50,7 +53,8 @@ class Planner {
 
  private:
   // Everything that cases of one load have in common.
-  using Key = std::tuple<std::string, std::string, std::string, std::string, std::map<std::string, std::string>>;
+  using Key =
+      std::tuple<std::string, std::string, std::string, std::string, std::string, std::map<std::string, std::string>>;
 
   Status check_overrides() {
     if (!options_.engine.empty()) {
@@ -105,7 +109,8 @@ class Planner {
   }
 
   std::string engine_name(const TestCase& test) const {
-    return options_.engine.empty() ? discover::engine_of(test) : options_.engine;
+    if (!options_.engine.empty()) return options_.engine;
+    return own_.engine.empty() ? discover::engine_of(test) : own_.engine;
   }
 
   // Adds a row and puts it into its group, or settles it.
@@ -117,12 +122,14 @@ class Planner {
     outcome.path = test.dir;
     outcome.model = test.model;
     if (test.metrics) outcome.metrics = *test.metrics;
-    outcome.reproduce = reproduce_command(options_, test.dir, relation);
+    outcome.reproduce = reproduce_command(options_, test.dir, relation, own_);
+    planned.environment = environment_name();
     outcome.summary = ready.summary;
     planned.timeout = options_.case_timeout;
     if (test.assay.timeout_s) {
       planned.timeout = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*test.assay.timeout_s * 1000)));
     }
+    if (own_.timeout.count() > 0) planned.timeout = own_.timeout;
     planned.declarations = declarations_of(test);
     if (options_.compat) planned.compat = compat_case(test, options_.environment);
     planned.memory_limit = test.assay.memory_limit.value_or(0);
@@ -138,7 +145,7 @@ class Planner {
     plan_.cases.push_back(std::move(planned));
     if (ready.settled) return;
     const Key key(ready.summary.engine, ready.summary.backend, ready.prepared.model, ready.summary.platform,
-                  ready.prepared.env_vars);
+                  plan_.cases.back().environment, ready.prepared.env_vars);
     const auto [place, is_new] = groups_.try_emplace(key, plan_.groups.size());
     if (is_new) {
       plan_.groups.push_back(make_group(ready.prepared, ready.summary, ready.engine->can(ASSAY_CAP_RECORDED)));
@@ -158,6 +165,7 @@ class Planner {
       return std::move(ready);
     };
     if (!test.error.ok()) return settle(Verdict::kInvalid, test.error.message());
+    if (own_.settled) return settle(*own_.settled, own_.reason);
     if (test.mode != "inference") {
       return settle(Verdict::kSkipped, fmt::format("MODE {} is not run by assay, only inference is", test.mode));
     }
@@ -175,14 +183,16 @@ class Planner {
                                 "between two runs of it say nothing; choose another --engine",
                                 summary.engine));
     }
-    Result<PreparedCase> prepared = preparer_.prepare(test, id, *ready.engine, by_golden);
+    Result<PreparedCase> prepared = preparer_.prepare(test, id, *ready.engine, by_golden, own_);
     if (!prepared) return settle(verdict_of(prepared.status()), prepared.status().message());
     if (ready.engine->can(ASSAY_CAP_NEEDS_BACKEND)) {
       const Result<std::string> backend = choose_backend(test);
       if (!backend) return settle(verdict_of(backend.status()), backend.status().message());
       summary.backend = *backend;
     }
-    summary.platform = options_.platform.empty() ? default_platform(summary.backend) : options_.platform;
+    summary.platform = !own_.platform.empty()       ? own_.platform
+                       : !options_.platform.empty() ? options_.platform
+                                                    : default_platform(summary.backend);
     ready.prepared = *std::move(prepared);
     return ready;
   }
@@ -208,7 +218,7 @@ class Planner {
     group.head.backend = summary.backend;
     group.head.backend_options = options_.backend_options.empty() ? "{}" : options_.backend_options;
     group.head.model = prepared.model;
-    group.head.environment_name = options_.environment_name;
+    group.head.environment_name = environment_name();
     group.head.platform = summary.platform;
     group.head.plugins = options_.plugins;
     group.environment = options_.environment;
@@ -245,6 +255,10 @@ class Planner {
     }
   }
 
+  const std::string& environment_name() const {
+    return own_.environment_name.empty() ? options_.environment_name : own_.environment_name;
+  }
+
   // Folder below cases/: the name, with a number where two cases of the run have the same one.
   std::string unique_id(const std::string& name) {
     std::string id = name;
@@ -253,6 +267,7 @@ class Planner {
   }
 
   const RunOptions& options_;
+  CaseSettings own_;  // of the case that is being planned
   plugin::PluginRegistry& registry_;
   BackendChoice backends_;
   CasePreparer preparer_;

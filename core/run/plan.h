@@ -23,6 +23,7 @@ struct PlannedCase {
   std::chrono::milliseconds timeout{};
   uint64_t memory_limit = 0;  // bytes; 0: that of the run
   double cost = 0;            // estimate of the work, arbitrary unit: longest first
+  std::string environment;    // whose goldens judge it
   Declarations declarations;
   CompatCase compat;  // used where Plan::compat
 };

@@ -181,7 +181,7 @@ void Recorder::complete(size_t index, Ended ended, Json event) {
     apply_declarations(planned.declarations,
                        {.today = plan_.today,
                         .platform = outcome.summary.platform,
-                        .environment = plan_.environment,
+                        .environment = planned.environment,
                         .relation = outcome.relation,
                         .engine_failed = ended.engine_failed},
                        &outcome.verdict);

@@ -36,7 +36,8 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
-std::string reproduce_command(const RunOptions& options, const std::string& dir, const std::string& relation) {
+std::string reproduce_command(const RunOptions& options, const std::string& dir, const std::string& relation,
+                              const CaseSettings& own) {
   std::string command = "assay run " + shell_word(dir);
   if (options.metamorphic) command += " --metamorphic";
   if (!relation.empty()) command += " --filter " + shell_word("*@" + relation);
@@ -44,14 +45,17 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir,
     if (!value.empty()) command.append(" ").append(option).append(" ").append(shell_word(value));
   };
   for (const auto& [name, value] : options.variables) add("--set", fmt::format("{}={}", name, value));
-  if (options.environment_name != "dev") add("--environment", options.environment_name);
-  add("--platform", options.platform);
-  add("--engine", options.engine);
+  const std::string& environment = own.environment_name.empty() ? options.environment_name : own.environment_name;
+  if (environment != "dev") add("--environment", environment);
+  add("--platform", own.platform.empty() ? options.platform : own.platform);
+  add("--engine", options.engine.empty() ? own.engine : options.engine);
   add("--backend", options.backend);
   add("--backend-options", options.backend_options);
   add("--engine-options", options.engine_options);
   add("--recorded", options.recorded.string());
-  if (options.repeat > 0) add("--repeat", std::to_string(options.repeat));
+  const int repeat = options.repeat > 0 ? options.repeat : own.repeat > 1 ? own.repeat : 0;
+  if (repeat > 0) add("--repeat", std::to_string(repeat));
+  if (own.timeout.count() > 0) add("--timeout", fmt::format("{}", static_cast<double>(own.timeout.count()) / 1000));
   if (options.strict) command += " --strict";
   for (const auto& dir_of_plugins : options.plugins.plugin_path) add("--plugin-path", dir_of_plugins.string());
   return command;

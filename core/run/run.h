@@ -28,8 +28,20 @@ namespace assay::run {
 
 inline constexpr int kMostRepeats = 1000;  // of one case
 
+// What one case of a run asks for itself. Empty members, 0 and nullopt: as the run says.
+struct CaseSettings {
+  std::string environment_name = {};
+  std::string platform = {};
+  std::string engine = {};               // below --engine, above the case's own
+  int repeat = 0;                        // below --repeat and ENV_VARS.N_REPEAT
+  std::chrono::milliseconds timeout{0};  // above ASSAY.timeout
+  std::optional<Verdict> settled = {};   // it is not run, but has this verdict
+  std::string reason = {};               // of `settled`
+};
+
 struct RunOptions {
   std::vector<TestCase> cases;                   // as discovered; broken ones too: they get INVALID
+  std::vector<CaseSettings> settings;            // one a case; empty: no case has its own
   std::map<std::string, std::string> variables;  // --set, for ${VAR} in MODEL_ARGS* and ENV_VARS
   std::map<std::string, std::string>
       environment;                       // of the calling process: ${VAR} after --set, and inherited by workers

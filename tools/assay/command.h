@@ -34,6 +34,7 @@ int calibrate_command(const Words& words);
 int golden_command(const Words& words);
 int tokenize_command(const Words& words);
 int plugin_command(const Words& words);
+int recipe_command(const Words& words);
 int report_command(const Words& words);
 int self_test_command(const Words& words);
 int bench_command(const Words& words);

@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"reject", "remove a pending golden", assay::cli::reject_command},
     {"calibrate", "measure how far equal runs of a case are apart", assay::cli::calibrate_command},
     {"golden", "lint: find golden files that cannot do their work", assay::cli::golden_command},
+    {"recipe", "list and run the workloads of Megatron-LM's recipes", assay::cli::recipe_command},
     {"tokenize", "text to ids and back", assay::cli::tokenize_command},
     {"plugin", "list and examine plugins", assay::cli::plugin_command},
     {"bench", "measure decode, prefill and load beside the memory's speed", assay::cli::bench_command},

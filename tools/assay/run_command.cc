@@ -12,30 +12,37 @@ namespace assay::cli {
 
 namespace po = boost::program_options;
 
-int run_command(const Words& words) {
-  po::options_description description("options");
-  add_run_options(&description);
-  description.add_options()("junit", po::value<std::string>()->default_value(""),
-                            "JUnit file, besides OUTPUT/junit.xml")("tap", po::value<std::string>()->default_value(""),
-                                                                    "TAP file")(
+void add_report_options(po::options_description* options) {
+  options->add_options()("junit", po::value<std::string>()->default_value(""), "JUnit file, besides OUTPUT/junit.xml")(
+      "tap", po::value<std::string>()->default_value(""), "TAP file")(
       "github-summary", po::value<std::string>(), "step summary to append to (default: $GITHUB_STEP_SUMMARY)")(
       "history", po::value<std::string>()->default_value(""), "folder of earlier runs (default: where OUTPUT lies)")(
       "compat", po::value<std::string>(), "megatron: tell the verdict of Megatron-LM's comparator beside ours")(
-      "metamorphic", "judge all cases by relations, not by goldens")("strict", "EQUIVALENT does not pass")(
-      "quiet", "no line for passing cases")("json", "print the outcomes as one JSON array, and nothing else")(
+      "strict", "EQUIVALENT does not pass")("quiet", "no line for passing cases")(
+      "json", "print the outcomes as one JSON array, and nothing else")(
       "color", po::value<std::string>()->default_value("auto"), "auto, always or never");
+}
+
+int run_command(const Words& words) {
+  po::options_description description("options");
+  add_run_options(&description);
+  add_report_options(&description);
+  description.add_options()("metamorphic", "judge all cases by relations, not by goldens");
   po::variables_map values;
   if (const auto code = parse("assay run [PATH]... [options]", description, "path", words, &values)) return *code;
-  const std::optional<bool> colour = wants_colour(values["color"].as<std::string>());
-  if (!colour) return fail(invalid("--color: expected auto, always or never"));
   Words command = {"assay", "run"};
   command.insert(command.end(), words.begin(), words.end());
   auto options = make_run_options(values, command);
   if (!options) return fail(options.status());
-  if (const Status known = check_compat(values); !known.ok()) return fail(known);
-  options->compat = values.count("compat") != 0;
   options->metamorphic = values.count("metamorphic") != 0;
+  return run_and_report(values, *std::move(options));
+}
 
+int run_and_report(const po::variables_map& values, run::RunOptions options) {
+  if (const Status known = check_compat(values); !known.ok()) return fail(known);
+  options.compat = values.count("compat") != 0;
+  const std::optional<bool> colour = wants_colour(values["color"].as<std::string>());
+  if (!colour) return fail(invalid("--color: expected auto, always or never"));
   ReportTargets targets{.json = values.count("json") != 0,
                         .junit = values["junit"].as<std::string>(),
                         .tap = values["tap"].as<std::string>(),
@@ -44,18 +51,18 @@ int run_command(const Words& words) {
   if (values.count("github-summary") != 0) targets.github = values["github-summary"].as<std::string>();
   if (Status status = check_history(targets.history); !status.ok()) return fail(status);
   run::RunRecord about;
-  about.command = command;
-  about.environment = options->environment_name;
-  about.strict = options->strict;
+  about.command = options.command;
+  about.environment = options.environment_name;
+  about.strict = options.strict;
   const bool json = targets.json;
   RunReporter reporter(std::cout,
                        {.colour = *colour,
                         .terminal = !json && isatty(STDOUT_FILENO) == 1,
-                        .strict = options->strict,
+                        .strict = options.strict,
                         .quiet = values.count("quiet") != 0},
                        targets, about);
-  const auto summary = run::run(*options, reporter);
-  const bool failed = exit_code(reporter.verdicts(), options->strict) == kExitFailed;  // outranks infrastructure
+  const auto summary = run::run(options, reporter);
+  const bool failed = exit_code(reporter.verdicts(), options.strict) == kExitFailed;  // outranks infrastructure
   if (!summary) {
     const int code = fail(summary.status());
     return failed ? kExitFailed : code;
@@ -64,7 +71,7 @@ int run_command(const Words& words) {
     std::cerr << "assay: " << reporter.status().message() << "\n";
     return failed ? kExitFailed : kExitInfra;
   }
-  return exit_code(summary->verdicts(), options->strict);
+  return exit_code(summary->verdicts(), options.strict);
 }
 
 }  // namespace assay::cli

@@ -88,13 +88,17 @@ void add_run_options(po::options_description* options) {
 }
 
 Result<run::RunOptions> make_run_options(const po::variables_map& values, const Words& command) {
-  run::RunOptions options;
   Words paths = all(values, "path");
   if (paths.empty()) paths = {"."};
   auto cases = discover::discover(paths);
   if (!cases) return cases.status();
-  options.cases = *std::move(cases);
+  return make_run_options(values, command, *std::move(cases));
+}
 
+Result<run::RunOptions> make_run_options(const po::variables_map& values, const Words& command,
+                                         std::vector<TestCase> cases) {
+  run::RunOptions options;
+  options.cases = std::move(cases);
   auto settings = parse_settings(all(values, "set"));
   if (!settings) return settings.status();
   options.variables = *std::move(settings);

@@ -18,6 +18,16 @@ void add_run_options(boost::program_options::options_description* options);
 // keep their default. Fails with kInvalid or kNotFound, one line naming the option or the path.
 Result<run::RunOptions> make_run_options(const boost::program_options::variables_map& values, const Words& command);
 
+// The same for cases that are known already; "path" of `values` is not looked at.
+Result<run::RunOptions> make_run_options(const boost::program_options::variables_map& values, const Words& command,
+                                         std::vector<TestCase> cases);
+
+// Adds the options that say what a run prints and which reports it writes, "strict" among them.
+void add_report_options(boost::program_options::options_description* options);
+
+// Runs, prints and writes reports as `values` ask for; returns the exit code. `options` come from make_run_options().
+int run_and_report(const boost::program_options::variables_map& values, run::RunOptions options);
+
 // Turns true once SIGINT, SIGTERM or SIGHUP arrived; the first call installs the handlers. For RunOptions::cancel.
 const std::atomic<bool>* cancel_on_signals();
 

@@ -1,0 +1,183 @@
+// assay recipe: list and run, as a user types them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/program.h"
+
+namespace assay::tests {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* kHead = R"(type: basic
+format_version: 1
+maintainers: [mcore]
+loggers: [stdout]
+spec:
+  name: '{test_case}_{environment}_{platforms}'
+  model: moe
+  build: mcore-{environment}
+  nodes: 1
+  gpus: 1
+  n_repeat: 1
+  script: |-
+    ARGUMENTS=(
+        "TRAINING_SCRIPT_PATH=examples/inference/advanced/gpt_static_inference.py"
+        "TRAINING_PARAMS_PATH=./tests/functional_tests/test_cases/{model}/{test_case}/model_config.yaml"
+        "GOLDEN_VALUES_PATH=./tests/functional_tests/test_cases/{model}/{test_case}/golden_values_{environment}_{platforms}.json"
+        "OUTPUT_PATH={assets_dir}"
+    )
+    bash run_ci_test.sh ${{ARGUMENTS[@]}}
+products:
+)";
+
+// A repository with one case that has goldens of two platforms, one of which is another text's.
+class RecipeRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string dir = folder_ / "tests/functional_tests/test_cases/moe/echo/";
+    write_file(
+        dir + "model_config.yaml",
+        "ENV_VARS:\n  SKIP: 1\nTEST_TYPE: frozen-start\nMODE: inference\nMETRICS: [generated_tokens]\n"
+        "MODEL_ARGS:\n  --use-legacy-static-engine: true\n  --load: /nowhere\n  --tokenizer-model: /nowhere.json\n"
+        "  --tokenizer-type: TikTokenizer\n  --num-tokens-to-generate: 3\n  --prompts: hello\n");
+    const char* golden = R"({"0": {"input_prompt": "hello", "generated_text": " abc", "generated_tokens": [1, 2, 3]}})";
+    write_file(dir + "golden_values_dev_dgx_h100.json", golden);
+    write_file(dir + "golden_values_lts_dgx_a100.json", golden);
+  }
+
+  Output recipe(const std::string& command, const std::string& products, std::vector<std::string> options) {
+    write_file(folder_ / "recipes/r.yaml", kHead + products);
+    std::vector<std::string> words = {"recipe", command, folder_ / "recipes/r.yaml"};
+    words.insert(words.end(), options.begin(), options.end());
+    return run_program("assay", words);
+  }
+
+  const TemporaryFolder folder_;
+};
+
+constexpr const char* kTwo =
+    "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        platforms: [dgx_h100]\n        scope: "
+    "[mr]\n"
+    "      - environment: [lts]\n        platforms: [dgx_a100]\n        scope: [nightly]\n        n_repeat: [2]\n"
+    "        time_limit: [60]\n";
+
+TEST_F(RecipeRun, WorkloadsOfOneCaseRunWithTheirOwnGoldenAndRepeats) {
+  const Output run = recipe("run", kTwo, {"--engine", "replay", "--json", "--output", folder_ / "out"});
+  ASSERT_EQ(run.code, 0) << run.out << run.err;
+  const json outcomes = json::parse(run.out);
+  ASSERT_EQ(outcomes.size(), 2U) << run.out;
+  EXPECT_EQ(outcomes[0]["name"], "moe/echo_dev_dgx_h100");
+  EXPECT_EQ(outcomes[1]["name"], "moe/echo_lts_dgx_a100");
+  for (const json& one : outcomes) EXPECT_EQ(one["verdict"], "IDENTICAL") << one.dump();
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/cases/moe/echo_dev_dgx_h100/actual.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/cases/moe/echo_lts_dgx_a100/repeat_2/actual.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out/cases/moe/echo_dev_dgx_h100/repeat_2"));
+}
+
+TEST_F(RecipeRun, FiltersSelectAndTheReproducingCommandNamesWhatTheWorkloadSays) {
+  const Output run =
+      recipe("run", kTwo, {"--engine", "replay", "--json", "--platform", "dgx_a100", "--output", folder_ / "out"});
+  ASSERT_EQ(run.code, 0) << run.out << run.err;
+  const json outcomes = json::parse(run.out);
+  ASSERT_EQ(outcomes.size(), 1U);
+  const std::string journal = read_file(folder_ / "out/results.jsonl");
+  EXPECT_THAT(journal, HasSubstr("--environment lts --platform dgx_a100 --engine replay --repeat 2 --timeout 60"));
+  EXPECT_EQ(recipe("run", kTwo, {"--engine", "replay", "--scope", "weekly"}).code, 4);
+}
+
+TEST_F(RecipeRun, WorkloadsOfTwoScopesAreToldApart) {
+  const Output run =
+      recipe("run",
+             "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        scope: [mr, nightly]\n"
+             "        platforms: [dgx_h100]\n",
+             {"--engine", "replay", "--json", "--output", folder_ / "out"});
+  ASSERT_EQ(run.code, 0) << run.out << run.err;
+  const json outcomes = json::parse(run.out);
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0]["name"], "moe/echo_dev_dgx_h100:mr");
+  EXPECT_EQ(outcomes[1]["name"], "moe/echo_dev_dgx_h100:L2");
+}
+
+TEST_F(RecipeRun, WhatCannotRunHasAVerdictAndAReason) {
+  write_file(folder_ / "tests/functional_tests/test_cases/moe/train/model_config.yaml",
+             "TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: 50\n");
+  const Output run =
+      recipe("run",
+             "  - test_case: [nowhere]\n    products:\n      - environment: [dev]\n        platforms: [dgx_h100]\n"
+             "  - test_case: [echo]\n    products:\n      - environment: [lts]\n        platforms: [dgx_h100]\n",
+             {"--engine", "replay", "--json", "--output", folder_ / "out"});
+  EXPECT_EQ(run.code, 1) << run.err;
+  const json outcomes = json::parse(run.out);
+  ASSERT_EQ(outcomes.size(), 2U) << run.out;
+  EXPECT_EQ(outcomes[0]["verdict"], "INVALID");
+  EXPECT_THAT(outcomes[0].dump(), HasSubstr("case nowhere does not exist"));
+  EXPECT_NE(outcomes[1]["verdict"], "IDENTICAL") << "there is no golden of lts on dgx_h100";
+  EXPECT_THAT(run.err, HasSubstr("warning: golden of echo does not exist"));
+}
+
+TEST_F(RecipeRun, NamesOfWorkloadsCannotLeaveTheOutputFolder) {
+  std::string head = kHead;
+  write_file(folder_ / "recipes/r.yaml", head.replace(head.find("'{test_case}_"), 13, "'../../../x {test_case}_") +
+                                             "  - test_case: [echo]\n    products:\n      - environment: [dev]\n"
+                                             "        platforms: [dgx_h100]\n");
+  const Output run = run_program("assay", {"recipe", "run", folder_ / "recipes/r.yaml", "--engine", "replay", "--json",
+                                           "--output", folder_ / "out"});
+  ASSERT_EQ(run.code, 0) << run.out << run.err;
+  EXPECT_EQ(json::parse(run.out)[0]["name"], "moe/_.._.._.._x_echo_dev_dgx_h100");
+}
+
+TEST_F(RecipeRun, StrictRefusesRecipesWithFindings) {
+  const std::string products =
+      "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        platforms: [dg  x_h100]\n";
+  EXPECT_EQ(recipe("list", products, {}).code, 0);
+  const Output list = recipe("list", products, {"--strict"});
+  EXPECT_EQ(list.code, 1);
+  EXPECT_THAT(list.err, HasSubstr("r.yaml:25:21: warning: platform \"dg  x_h100\" is not a known one"));
+  EXPECT_EQ(recipe("run", products, {"--strict", "--engine", "replay", "--output", folder_ / "out"}).code, 1);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+}
+
+TEST_F(RecipeRun, BadCommandLinesEndWithCode2AndErrorsOfARecipeWith1) {
+  EXPECT_EQ(run_program("assay", {"recipe"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"recipe", "fly"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"recipe", "list"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"recipe", "list", "/nonexistent.yaml"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"recipe", "list", "docs", "--cadence", "hourly"}).code, 2);
+  EXPECT_EQ(run_program("assay", {"recipe", "--help"}).code, 0);
+  for (const char* command : {"list", "run"}) {
+    const Output help = run_program("assay", {"recipe", command, "--help"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_LE(std::count(help.out.begin(), help.out.end(), '\n'), 45) << command;
+  }
+  const Output broken =
+      recipe("list", "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        scope: *x\n", {});
+  EXPECT_EQ(broken.code, 1) << broken.err;
+  EXPECT_THAT(broken.err, HasSubstr("r.yaml:25:"));
+}
+
+TEST(MegatronRecipes, AllOfThemExpandAsTheirOwnParserDoes) {
+  const char* tree = std::getenv("ASSAY_MEGATRON_TREE");
+  if (tree == nullptr) GTEST_SKIP() << "ASSAY_MEGATRON_TREE names no checkout of Megatron-LM";
+  const std::string recipes = std::string(tree) + "/tests/test_utils/recipes";
+  const Output list = run_program("assay", {"recipe", "list", recipes, "--json"});
+  ASSERT_EQ(list.code, 0) << list.err;
+  EXPECT_THAT(list.err, HasSubstr("platform \"dg  x_h100\" is not a known one (did you mean 'dgx_h100'?)"));
+  const json all = json::parse(list.out);
+  size_t inference = 0;
+  for (const json& one : all) {
+    EXPECT_TRUE(one["error"].is_null()) << one["error"];
+    const std::string flavour = one["flavour"];
+    if (flavour.starts_with("static") || flavour.starts_with("dyn") || flavour.starts_with("api")) ++inference;
+  }
+  EXPECT_GE(all.size(), 600U);
+  EXPECT_GE(inference, 58U);
+}
+
+}  // namespace
+}  // namespace assay::tests
