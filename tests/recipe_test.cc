@@ -138,7 +138,7 @@ TEST_F(RecipeRun, StrictRefusesRecipesWithFindings) {
   EXPECT_EQ(recipe("list", products, {}).code, 0);
   const Output list = recipe("list", products, {"--strict"});
   EXPECT_EQ(list.code, 1);
-  EXPECT_THAT(list.err, HasSubstr("r.yaml:25:21: warning: platform \"dg  x_h100\" is not a known one"));
+  EXPECT_THAT(list.err, HasSubstr("r.yaml:24:21: warning: platform \"dg  x_h100\" is not a known one"));
   EXPECT_EQ(recipe("run", products, {"--strict", "--engine", "replay", "--output", folder_ / "out"}).code, 1);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
 }
@@ -158,7 +158,7 @@ TEST_F(RecipeRun, BadCommandLinesEndWithCode2AndErrorsOfARecipeWith1) {
   const Output broken =
       recipe("list", "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        scope: *x\n", {});
   EXPECT_EQ(broken.code, 1) << broken.err;
-  EXPECT_THAT(broken.err, HasSubstr("r.yaml:25:"));
+  EXPECT_THAT(broken.err, HasSubstr("r.yaml:24:"));
 }
 
 TEST(MegatronRecipes, AllOfThemExpandAsTheirOwnParserDoes) {
