@@ -100,7 +100,9 @@ std::string Redactor::value(std::string_view name, std::string_view value) const
 
 std::string Redactor::word(std::string_view word) const {
   const size_t equals = word.find('=');
-  if (equals == std::string_view::npos || !is_name(word.substr(0, equals))) return text(word);
+  if (equals == std::string_view::npos) return text(word);
+  if (word.starts_with("--")) return std::string(word.substr(0, equals + 1)) + this->word(word.substr(equals + 1));
+  if (!is_name(word.substr(0, equals))) return text(word);
   return std::string(word.substr(0, equals + 1)) + value(word.substr(0, equals), word.substr(equals + 1));
 }
 

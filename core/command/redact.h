@@ -40,7 +40,7 @@ class Redactor {
   // A variable in a listing: *** for a secret name, however short the value; else text(value).
   std::string value(std::string_view name, std::string_view value) const;
 
-  // A word of a command line: "NAME=value" as value() says, anything else as text() does.
+  // A word of a command line: "NAME=value" and "--option=NAME=value" as value() says, anything else as text() does.
   std::string word(std::string_view word) const;
   std::vector<std::string> words(const std::vector<std::string>& words) const;
 
@@ -51,6 +51,8 @@ class Redactor {
   // The secrets noted, the longest value first.
   const std::vector<Secret>& secrets() const { return secrets_; }
   bool empty() const { return secrets_.empty(); }
+  // What is looked for: the values, and how JSON writes them where that differs; the longest first.
+  const std::vector<std::string>& spellings() const { return spellings_; }
 
  private:
   std::vector<Secret> secrets_;

@@ -14,8 +14,8 @@ using model::ArgReader;
 
 class Resolver {
  public:
-  Resolver(const TestCase& test_case, const model::EffectiveArgs& args)
-      : script_(test_case.assay.script.value_or("")), args_(args) {
+  Resolver(const TestCase& test_case, const model::EffectiveArgs& args, ArgumentsFor who)
+      : script_(test_case.assay.script.value_or("")), foreign_(who == ArgumentsFor::kForeignEngine), args_(args) {
     options_.engine = engine_of(test_case);
     if (!test_case.assay.engine) {
       options_.engine = args_.flag("use_legacy_static_engine") ? "static_legacy" : "buffered";
@@ -104,6 +104,7 @@ class Resolver {
     b.chunked_prefill = args_.flag("enable_chunked_prefill");
     b.prefix_caching = args_.flag("inference_dynamic_batching_enable_prefix_caching");
     b.eviction_policy = args_.text("inference_dynamic_batching_prefix_caching_eviction_policy", "ref_zero");
+    if (foreign_) options_.output_every = std::max(args_.integer("output_every_n_results", 1), 1);
     if (!b.dynamic_results) return;
     b.requests_per_step = args_.integer("incoming_requests_per_step", 0);
     b.requests_per_second = args_.number("incoming_requests_per_sec", 100.0);
@@ -121,6 +122,7 @@ class Resolver {
     EngineOptions& o = options_;
     o.load = args_.text("load", "");
     o.use_checkpoint_args = args_.flag("use_checkpoint_args");
+    if (foreign_) return;
     if (o.load.empty()) fail(invalid("--load is missing: an inference case needs a checkpoint"));
     if (const std::optional<int> step = args_.integer("ckpt_step"); step && *step != 0) {
       at_least("--ckpt-step", *step, 1);
@@ -135,12 +137,13 @@ class Resolver {
   void tokenizer() {
     model::TokenizerSpec& spec = options_.tokenizer;
     spec.type = args_.text("tokenizer_type", "");
+    spec.model = args_.text("tokenizer_model", "");
+    if (foreign_) return;
     if (spec.type.empty()) {
       fail(invalid("--tokenizer-type is missing: supported: TikTokenizer, NullTokenizer"));
     } else if (spec.type != "TikTokenizer" && spec.type != "NullTokenizer") {
       fail(unsupported("--tokenizer-type " + spec.type + " is not built in: supported: TikTokenizer, NullTokenizer"));
     }
-    spec.model = args_.text("tokenizer_model", "");
     if (spec.type == "TikTokenizer" && spec.model.empty())
       fail(invalid("--tokenizer-model is missing: TikTokenizer needs a vocabulary file"));
     spec.pattern = args_.text("tiktoken_pattern", "v2");
@@ -162,14 +165,18 @@ class Resolver {
     if (enable && external) fail(invalid("--enable-cuda-graph and --external-cuda-graph exclude each other"));
     if (enable) graphs = "local";
     const bool flash_decode = args_.flag("flash_decode");
-    if (options_.engine == "buffered") return buffered_rules(flash_decode);
-    if (options_.engine != "static_legacy") return;
+    const bool static_script =
+        options_.engine == "static_legacy" || (foreign_ && (args_.flag("use_legacy_static_engine") || flash_decode));
+    if (options_.engine == "buffered" && !foreign_) return buffered_rules(flash_decode);
+    if (!static_script) return;
     if (graphs == "local") {
       options_.first_request_id = 1;
       options_.notes.push_back(
           "the static script sends a warm-up request for CUDA graphs first: request ids begin at 1");
-      if (!flash_decode) fail(invalid("--cuda-graph-impl local needs --flash-decode in the static engine"));
+      if (!flash_decode && !foreign_)
+        fail(invalid("--cuda-graph-impl local needs --flash-decode in the static engine"));
     }
+    if (foreign_) return;
     const int tensor = args_.integer("tensor_model_parallel_size", 1);
     const bool experts = args_.integer("num_experts", 0) > 0 && args_.integer("expert_model_parallel_size", 1) > 1;
     if (args_.flag("sequence_parallel") && tensor > 1 && !experts) {
@@ -233,6 +240,7 @@ class Resolver {
   static std::string number(double value) { return to_text(model::ArgValue{value}); }
 
   std::string script_;
+  bool foreign_;
   ArgReader args_;
   EngineOptions options_;
   Status status_;
@@ -240,8 +248,9 @@ class Resolver {
 
 }  // namespace
 
-Result<EngineOptions> resolve_engine_options(const TestCase& test_case, const model::EffectiveArgs& args) {
-  return Resolver(test_case, args).resolve();
+Result<EngineOptions> resolve_engine_options(const TestCase& test_case, const model::EffectiveArgs& args,
+                                             ArgumentsFor who) {
+  return Resolver(test_case, args, who).resolve();
 }
 
 Result<std::string> checkpoint_folder(const EngineOptions& options, const std::string& case_dir) {

@@ -67,10 +67,15 @@ struct EngineOptions {
   std::vector<std::string> notes;  // one line each
 };
 
+// Who acts on the arguments: our engines, which refuse what they cannot honour, or a foreign one, to which they are
+// handed on. Checkpoint, tokenizer and the rules of our engines are then its business and no error here.
+enum class ArgumentsFor { kOurEngine, kForeignEngine };
+
 // `args`: apply_checkpoint_args of the case's record. Checks the rules between arguments that Megatron-LM enforces.
 // Fails with kInvalid (a value out of range, arguments that exclude each other, --load or a tokenizer missing) or
 // kUnsupported, naming arguments and values. Prompts are not read, and need not be there.
-Result<EngineOptions> resolve_engine_options(const TestCase& test_case, const model::EffectiveArgs& args);
+Result<EngineOptions> resolve_engine_options(const TestCase& test_case, const model::EffectiveArgs& args,
+                                             ArgumentsFor who = ArgumentsFor::kOurEngine);
 
 // Folder to open for the checkpoint: `load` found as find_input() does, then iter_0000123 below it with --ckpt-step.
 Result<std::string> checkpoint_folder(const EngineOptions& options, const std::string& case_dir);

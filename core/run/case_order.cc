@@ -15,6 +15,8 @@
 #include "core/discover/input_path.h"
 #include "core/run/backend_choice.h"
 #include "core/run/deterministic_mode.h"
+#include "core/run/foreign_case.h"
+#include "core/run/process.h"
 
 namespace assay::run {
 namespace {
@@ -59,7 +61,7 @@ void add_buffered(const discover::EngineOptions& options, const std::function<vo
 
 // The options that this engine knows (its schema names them), from what the case says; `extra` (a JSON object or
 // empty) goes over them.
-std::string engine_options(const plugin::Plugin& engine, const discover::EngineOptions& options,
+std::string engine_options(const plugin::Plugin& engine, const discover::EngineOptions& options, const Json& facts,
                            const std::string& extra) {
   const Json schema = Json::parse(engine.options_schema, nullptr, false);
   const Json known = schema.is_object() ? schema.value("properties", Json::object()) : Json::object();
@@ -73,6 +75,7 @@ std::string engine_options(const plugin::Plugin& engine, const discover::EngineO
     add("max_requests", options.max_requests);
     add("max_sequence_length", options.max_sequence_length);
   }
+  add("case", facts);
   if (!extra.empty()) json.update(Json::parse(extra));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -105,7 +108,6 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   }
   Result<discover::ParsedArguments> arguments = discover::read_arguments(test, variables_);
   if (!arguments) return arguments.status();
-  const bool needs_model = engine.can(ASSAY_CAP_NEEDS_BACKEND);
   CaseOrder& order = prepared.order;
   order.dir = test.dir;
   if (test.metrics) order.metrics = *test.metrics;
@@ -125,14 +127,14 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
     prepared.cost = 1;
     return prepared;
   }
-  Result<discover::EngineOptions> options = resolve(test, arguments->record, needs_model, &prepared);
+  Result<discover::EngineOptions> options = resolve(test, arguments->record, engine, &prepared);
   if (!options) return options.status();
   if (options->deterministic_mode) {
     std::map<std::string, std::string> variables = options_.environment;
     for (const auto& [name, value] : prepared.env_vars) variables[name] = value;
     const Status checked = check_deterministic_variables(variables);
     if (!checked.ok()) return checked.with(test.config);
-    order.deterministic = true;
+    order.deterministic = !is_foreign(engine);  // the argument is handed on to those
   }
   Result<std::vector<std::string>> prompts = discover::load_prompts(*options, test.dir);
   if (!prompts) return prompts.status();
@@ -147,7 +149,14 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   order.seed = static_cast<uint64_t>(options->seed);
   order.passes = options->repeat;
   order.output_every = options->output_every;
-  order.engine_options = engine_options(engine, *options, options_.engine_options);
+  Json facts;
+  if (wants_case(engine)) {
+    Result<Json> made = case_member(test, *options, variables_, limits_of(test, settings));
+    if (!made) return made.status();
+    facts = *std::move(made);
+    order.passes = 1;  // the arguments say it to the engine
+  }
+  order.engine_options = engine_options(engine, *options, facts, options_.engine_options);
   if (!golden) {
     prepared.cost *= order.repeats;
     return prepared;
@@ -221,12 +230,23 @@ Status CasePreparer::take_env_vars(const TestCase& test, PreparedCase* prepared)
   return {};
 }
 
+// What the supervisor holds the case to.
+ForeignLimits CasePreparer::limits_of(const TestCase& test, const CaseSettings& settings) const {
+  const bool own = settings.timeout.count() > 0;
+  const double seconds = std::chrono::duration<double>(own ? settings.timeout : options_.case_timeout).count();
+  uint64_t memory = test.assay.memory_limit.value_or(options_.memory_limit);
+  if (memory == 0) memory = machine_memory() / 10 * 9;
+  return {.seconds = own ? seconds : test.assay.timeout_s.value_or(seconds), .memory = memory};
+}
+
 Result<discover::EngineOptions> CasePreparer::resolve(const TestCase& test, const model::ArgRecord& given,
-                                                      bool needs_model, PreparedCase* prepared) {
+                                                      const plugin::Plugin& engine, PreparedCase* prepared) {
+  using discover::ArgumentsFor;
   Result<discover::EngineOptions> options =
-      discover::resolve_engine_options(test, model::apply_checkpoint_args(given, nullptr));
+      discover::resolve_engine_options(test, model::apply_checkpoint_args(given, nullptr),
+                                       is_foreign(engine) ? ArgumentsFor::kForeignEngine : ArgumentsFor::kOurEngine);
   prepared->cost = 1;
-  if (!options || !needs_model) return options;
+  if (!options || !engine.can(ASSAY_CAP_NEEDS_BACKEND)) return options;
   const Result<std::string> folder = discover::checkpoint_folder(*options, test.dir);
   if (!folder) return folder.status();
   const Result<model::ArgRecord>& stored = checkpoint_args(*folder);

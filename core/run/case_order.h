@@ -9,6 +9,7 @@
 #include "core/discover/engine_options.h"
 #include "core/discover/substitute.h"
 #include "core/plugin/plugin.h"
+#include "core/run/foreign_case.h"
 #include "core/run/run.h"
 #include "core/run/worker_plan.h"
 
@@ -40,8 +41,9 @@ class CasePreparer {
   Status take_env_vars(const TestCase& test, PreparedCase* prepared) const;
   static Status take_known_completion(const TestCase& test, CaseOrder* order);
   Result<int> repeats_of(const std::map<std::string, std::string>& env_vars, int otherwise) const;
-  Result<discover::EngineOptions> resolve(const TestCase& test, const model::ArgRecord& given, bool needs_model,
-                                          PreparedCase* prepared);
+  ForeignLimits limits_of(const TestCase& test, const CaseSettings& settings) const;
+  Result<discover::EngineOptions> resolve(const TestCase& test, const model::ArgRecord& given,
+                                          const plugin::Plugin& engine, PreparedCase* prepared);
   Result<std::string> find_recorded(const TestCase& test, const std::string& id, const CaseSettings& settings) const;
   const Result<model::ArgRecord>& checkpoint_args(const std::string& folder);
 

@@ -11,6 +11,7 @@
 #include "core/run/case_runner_parts.h"
 #include "core/run/deterministic_mode.h"
 #include "core/run/events.h"
+#include "core/run/foreign_case.h"
 #include "core/run/process.h"
 #include "core/run/redirect.h"
 #include "core/run/repeats.h"
@@ -112,8 +113,10 @@ bool CaseRunner::run_repeats(const CaseOrder& order) {
   return sound;
 }
 
-CaseRunner::Judged CaseRunner::run_once(const CaseOrder& order, const Files& files) {
+CaseRunner::Judged CaseRunner::run_once(const CaseOrder& given, const Files& files) {
   const Stopwatch watch;
+  CaseOrder order = given;
+  order.engine_options = with_case_folder(given.engine_options, files.folder);
   std::error_code code;
   fs::create_directories(files.folder, code);
   fs::remove(files.actual, code);  // a result of an earlier run must not be taken for this one's

@@ -27,15 +27,18 @@ std::optional<Quantity> quantity_in(std::string_view name, const std::string& js
   return quantity;
 }
 
-std::optional<Quantity> take_from_requests(std::string_view name, ResultSet* results) {
+// What the engine said itself; `unknown`: it said null, that there is no such number.
+std::optional<Quantity> take_from_requests(std::string_view name, ResultSet* results, bool* unknown) {
   std::optional<Quantity> taken;
   for (RequestRecord& request : results->requests) {
     const auto found = std::find_if(request.extra.begin(), request.extra.end(),
                                     [&](const auto& field) { return field.first == name; });
     if (found == request.extra.end()) continue;
     std::optional<Quantity> quantity = quantity_in(name, found->second);
-    if (!quantity) continue;
-    taken = std::move(quantity);
+    const bool null = found->second == "null";
+    *unknown = *unknown || null;
+    if (!quantity && !null) continue;
+    if (quantity) taken = std::move(quantity);
     request.extra.erase(found);
   }
   return taken;
@@ -53,9 +56,13 @@ int passes_of(const CaseOrder& order) { return wants(order, kThroughput) ? std::
 
 void add_quantities(const CaseOrder& order, const Measured& measured, ResultSet* results) {
   const auto add = [&](std::string_view name, std::vector<double> values, bool scalar) {
-    if (!wants(order, name)) return;
-    std::optional<Quantity> own = take_from_requests(name, results);
-    results->quantities.push_back(own ? *std::move(own) : Quantity{std::string(name), std::move(values), scalar});
+    bool unknown = false;
+    std::optional<Quantity> own = take_from_requests(name, results, &unknown);
+    if (own) {
+      results->quantities.push_back(*std::move(own));
+    } else if (wants(order, name) && !unknown) {
+      results->quantities.push_back({std::string(name), std::move(values), scalar});
+    }
   };
   add(kThroughput, measured.throughput, false);
   add(kPeakMemory, {static_cast<double>(measured.peak_bytes)}, true);

@@ -28,7 +28,8 @@ double throughput_of(const SessionResult& session, double wall_seconds);
 int passes_of(const CaseOrder& order);
 
 // Adds what METRICS lists, or all of it with order.record_quantities. A number that the engine gives itself, as a
-// further field of that name in a request (the last one counts), wins and is taken out of the request.
+// further field of that name in a request (the last one counts), wins, listed or not, and is taken out of the request.
+// An engine whose work cannot be measured from here gives null: the quantity is then left out.
 void add_quantities(const CaseOrder& order, const Measured& measured, ResultSet* results);
 
 // Lets the peak of this process's resident memory start again from what it holds now, where the kernel can.

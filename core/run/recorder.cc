@@ -7,6 +7,7 @@
 
 #include "core/run/events.h"
 #include "core/run/repeats.h"
+#include "core/run/secrets.h"
 
 namespace assay::run {
 
@@ -18,14 +19,21 @@ constexpr int kMostDeaths = 2;  // of the workers of one case: its further repea
 
 }  // namespace
 
-Recorder::Recorder(Plan& plan, Journal& journal, RunObserver& observer)
-    : plan_(plan), journal_(journal), observer_(observer), done_(plan.cases.size(), false), ended_(plan.cases.size()) {}
+Recorder::Recorder(Plan& plan, Journal& journal, RunObserver& observer, command::Redactor redactor)
+    : plan_(plan),
+      journal_(journal),
+      observer_(observer),
+      redactor_(std::move(redactor)),
+      done_(plan.cases.size(), false),
+      ended_(plan.cases.size()) {}
 
 void Recorder::append(const std::string& line) {
   if (Status written = journal_.append(line); !written.ok() && journal_status_.ok()) journal_status_ = written;
 }
 
-void Recorder::note(const Json& event) {
+void Recorder::note(const Json& told) {
+  Json event = told;
+  redact(redactor_, &event);
   append(to_line(event));
   const std::string name = event["event"];
   if (name == event::kNote || name == event::kWorkerCrashed) {
@@ -37,7 +45,8 @@ Json Recorder::note_line(const std::string& line) {
   Result<Json> event = parse_line(line);
   if (!event) return Json();
   const std::string name = (*event)["event"];
-  if (name != event::kCaseFinished) append(line + "\n");
+  if (!redactor_.empty()) redact(redactor_, &*event);
+  if (name != event::kCaseFinished) append(redactor_.empty() ? line + "\n" : to_line(*event));
   const std::string worker = event->value("worker", "");
   if (name == event::kLoadFinished) {
     ++loads_;
@@ -75,6 +84,7 @@ Recorder::Ended Recorder::ended_by_runner(size_t index, CaseVerdict verdict, con
   Ended ended;
   ended.engine_failed = verdict.verdict == Verdict::kCrashed;
   ended.verdict = std::move(verdict);
+  ended.verdict.reason = redactor_.text(ended.verdict.reason);
   ended.summary = plan_.cases[index].outcome.summary;
   ended.log = log;
   return ended;
@@ -103,7 +113,9 @@ void Recorder::finish(size_t index, CaseVerdict verdict, const std::string& log)
 }
 
 void Recorder::finish_repeat(size_t index, const Json& event) {
-  if (!done_[index]) ended_[index].push_back(read(index, event));
+  if (done_[index]) return;
+  ended_[index].push_back(read(index, event));
+  clean(ended_[index].back().log);
 }
 
 bool Recorder::died(size_t index, CaseVerdict verdict, const std::string& log) {
@@ -120,7 +132,7 @@ bool Recorder::died(size_t index, CaseVerdict verdict, const std::string& log) {
   event["repeat"] = next_repeat(index);
   event["verdict"] = to_json(verdict);
   event["log"] = log;
-  append(to_line(event));
+  note(event);
   std::vector<Ended>& ended = ended_[index];
   ended.push_back(ended_by_runner(index, std::move(verdict), log));
   const auto deaths = std::count_if(ended.begin(), ended.end(),
@@ -159,6 +171,12 @@ Recorder::Ended Recorder::combined(size_t index) {
   return ended;
 }
 
+// Takes secrets out of a log that nobody writes to any more.
+void Recorder::clean(const std::string& log) {
+  if (log.empty()) return;
+  if (Status done = redactor_.file(log); !done.ok() && journal_status_.ok()) journal_status_ = done;
+}
+
 void Recorder::complete_repeated(size_t index, Json event) {
   Ended ended = combined(index);
   event["repeats"] = Json::array();
@@ -175,6 +193,7 @@ void Recorder::complete(size_t index, Ended ended, Json event) {
   outcome.provenance = std::move(ended.provenance);
   outcome.actual = std::move(ended.actual);
   outcome.log = std::move(ended.log);
+  clean(outcome.log);
   const bool broken =
       planned.settled && outcome.verdict.verdict == Verdict::kInvalid;  // no waiver excuses a bad config
   if (!broken) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/command/redact.h"
 #include "core/run/journal.h"
 #include "core/run/plan.h"
 #include "core/run/run.h"
@@ -17,8 +18,9 @@ namespace assay::run {
 // that journal, outcomes and observer have the same, final verdict, whoever found it.
 class Recorder {
  public:
-  // All three outlive the recorder.
-  Recorder(Plan& plan, Journal& journal, RunObserver& observer);
+  // Plan, journal and observer outlive the recorder. What `redactor` knows is in nothing that is noted, nor in the logs
+  // of cases that have ended.
+  Recorder(Plan& plan, Journal& journal, RunObserver& observer, command::Redactor redactor = {});
 
   // Notes an event of the runner itself.
   void note(const nlohmann::ordered_json& event);
@@ -43,6 +45,8 @@ class Recorder {
 
   bool finished(size_t index) const { return done_[index]; }
 
+  const command::Redactor& redactor() const { return redactor_; }
+
   // First failure of the journal (disk full ...); the run goes on, and says so at its end.
   const Status& journal_status() const { return journal_status_; }
   uint64_t loads() const { return loads_; }
@@ -65,11 +69,13 @@ class Recorder {
   nlohmann::ordered_json case_event(std::string_view name, size_t index) const;
   Ended combined(size_t index);
   void complete(size_t index, Ended ended, nlohmann::ordered_json event);
+  void clean(const std::string& log);
   void complete_repeated(size_t index, nlohmann::ordered_json event);
 
   Plan& plan_;
   Journal& journal_;
   RunObserver& observer_;
+  const command::Redactor redactor_;
   std::vector<bool> done_;
   std::vector<std::vector<Ended>> ended_;  // (cases) repeats so far, of cases that are run more than once
   Status journal_status_;

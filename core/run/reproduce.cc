@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/command/redact.h"
+
 namespace assay::run {
 
 std::string shell_word(std::string_view word) {
@@ -44,7 +46,9 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir,
   const auto add = [&command](const char* option, const std::string& value) {
     if (!value.empty()) command.append(" ").append(option).append(" ").append(shell_word(value));
   };
-  for (const auto& [name, value] : options.variables) add("--set", fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : options.variables) {
+    add("--set", command::Redactor().word(fmt::format("{}={}", name, value)));
+  }
   const std::string& environment = own.environment_name.empty() ? options.environment_name : own.environment_name;
   if (environment != "dev") add("--environment", environment);
   add("--platform", own.platform.empty() ? options.platform : own.platform);

@@ -15,6 +15,7 @@
 #include "core/run/plan.h"
 #include "core/run/recorder.h"
 #include "core/run/repeats.h"
+#include "core/run/secrets.h"
 #include "core/run/supervisor.h"
 
 namespace assay::run {
@@ -36,7 +37,7 @@ Json header(const RunOptions& options, const RunInfo& info) {
   Json json = make_event(event::kRunStarted);
   json["schema"] = kEventSchema;
   json["run_id"] = info.run_id;
-  json["command"] = options.command;
+  json["command"] = command::Redactor().words(options.command);  // by their names; the recorder knows values
   json["options"] = {{"variables", options.variables}, {"engine", options.engine},
                      {"backend", options.backend},     {"backend_options", options.backend_options},
                      {"filter", options.filter},       {"jobs", options.jobs},
@@ -109,7 +110,9 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
                      .groups = plan->groups.size(),
                      .jobs = options.jobs};
   for (Group& group : plan->groups) group.head.run_id = info.run_id;
-  Recorder recorder(*plan, *journal, observer);
+  const command::Redactor secrets = secrets_of(options, *plan);
+  for (PlannedCase& planned : plan->cases) planned.outcome.reproduce = secrets.text(planned.outcome.reproduce);
+  Recorder recorder(*plan, *journal, observer, secrets);
   recorder.note(header(options, info));
   for (const PlannedCase& planned : plan->cases) recorder.note(planned_event(planned));
   observer.run_started(info);

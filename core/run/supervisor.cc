@@ -11,6 +11,7 @@
 #include "core/command/log_tail.h"
 #include "core/run/events.h"
 #include "core/run/repeats.h"
+#include "core/run/secrets.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -112,7 +113,9 @@ void Supervisor::start(Work work, std::optional<size_t> device) {
   const std::string plan_file = base.string() + ".plan.json";
   const std::string event_file = base.string() + ".events.jsonl";
   const std::string log = base.string() + ".log";
-  if (Status written = write_file(plan_file, to_json(plan)); !written.ok()) {
+  const HiddenSecrets hidden = hide_secrets(recorder_.redactor(), to_json(plan));
+  if (!hidden.secrets.empty()) environment[kSecretsVariable] = hidden.secrets;
+  if (Status written = write_file(plan_file, hidden.text); !written.ok()) {
     return refuse(written.message());
   }
   Result<Process> process = Process::spawn(

@@ -13,6 +13,7 @@
 #include "core/run/event_file.h"
 #include "core/run/events.h"
 #include "core/run/loaded_model.h"
+#include "core/run/secrets.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -145,10 +146,13 @@ class Worker {
 
 }  // namespace
 
-int run_worker(const std::filesystem::path& plan_file, const std::filesystem::path& event_file) {
+int run_worker(const std::filesystem::path& plan_file, const std::filesystem::path& event_file,
+               const std::string& secrets) {
   const Result<std::string> text = read_file(plan_file);
   if (!text) return complain(text.status());
-  Result<WorkerPlan> plan = parse_worker_plan(*text);
+  const Result<std::string> whole = reveal_secrets(*text, secrets);
+  if (!whole) return complain(whole.status());
+  Result<WorkerPlan> plan = parse_worker_plan(*whole);
   if (!plan) return complain(plan.status());
   Result<EventWriter> writer = EventWriter::create(event_file);
   if (!writer) return complain(writer.status());

@@ -5,6 +5,7 @@
 #include "backends/model/checkpoint/describe.h"
 #include "backends/model/config/resolve_model.h"
 #include "backends/model/tokenizer/tokenizer.h"
+#include "core/command/redact.h"
 #include "core/discover/arguments.h"
 #include "core/discover/discover.h"
 #include "core/discover/engine_options.h"
@@ -126,6 +127,24 @@ Details look_at(const TestCase& test_case, const po::variables_map& values, disc
   return details;
 }
 
+// Values of variables that are secret by their names are shown by nobody.
+void hide_secrets(const discover::Variables& variables, TestCase* test_case, Details* details) {
+  command::Redactor redactor;
+  for (const auto* map : {&variables.environment, &variables.set}) {
+    for (const auto& [name, value] : *map) redactor.add(name, value);
+  }
+  for (const EnvVar& variable : test_case->env_vars) redactor.add(variable.name, variable.value);
+  for (EnvVar& variable : test_case->env_vars) variable.value = redactor.value(variable.name, variable.value);
+  const auto hide = [&redactor](std::vector<std::string>& texts) {
+    for (std::string& text : texts) text = redactor.text(text);
+  };
+  hide(details->prompts);
+  hide(details->errors);
+  hide(details->notes);
+  if (!details->arguments) return;
+  for (discover::GivenArgument& argument : details->arguments->given) hide(argument.values);
+}
+
 }  // namespace
 
 int show_command(const Words& words) {
@@ -162,7 +181,9 @@ int show_command(const Words& words) {
   for (const auto& [name, value] : environment()) variables.environment.emplace(name, value);
   Details details = test_case.error.ok() ? look_at(test_case, values, variables) : Details();
   if (!test_case.error.ok()) details.errors.push_back(test_case.error.message());
-  const discover::ShowInput input{.test_case = test_case,
+  TestCase shown = test_case;
+  hide_secrets(variables, &shown, &details);
+  const discover::ShowInput input{.test_case = shown,
                                   .arguments = details.arguments ? &*details.arguments : nullptr,
                                   .model = details.model ? &*details.model : nullptr,
                                   .words = details.words,

@@ -1,0 +1,70 @@
+#include "core/run/foreign_case.h"
+
+#include <system_error>
+#include <utility>
+
+#include "core/discover/expand.h"
+#include "core/discover/input_path.h"
+
+namespace assay::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+std::string absolute(const std::string& path) {
+  std::error_code code;
+  const fs::path whole = fs::absolute(path, code);
+  return code ? path : whole.lexically_normal().string();
+}
+
+std::string found_or_as_written(const std::string& path, const std::string& case_dir) {
+  if (path.empty()) return path;
+  const Result<std::string> found = discover::find_input(path, case_dir);
+  return found ? absolute(*found) : path;
+}
+
+}  // namespace
+
+bool is_foreign(const plugin::Plugin& engine) {
+  return !engine.can(ASSAY_CAP_NEEDS_BACKEND) && !engine.can(ASSAY_CAP_RECORDED);
+}
+
+bool wants_case(const plugin::Plugin& engine) {
+  const Json schema = Json::parse(engine.options_schema, nullptr, false);
+  return schema.is_object() && schema.contains("properties") && schema["properties"].contains("case");
+}
+
+Result<Json> case_member(const TestCase& test, const discover::EngineOptions& options,
+                         const discover::Variables& variables, const ForeignLimits& limits) {
+  TestCase copy;
+  copy.config = test.config;
+  copy.model_args = test.model_args;
+  if (Status done = discover::substitute_model_args(copy, variables); !done.ok()) return done;
+  Result<std::vector<discover::ArgumentWord>> words = discover::expand_arguments(copy.model_args, test.config);
+  if (!words) return words.status();
+  Json model_args = Json::array();
+  for (discover::ArgumentWord& word : *words) model_args.push_back(std::move(word.text));
+  return Json{{"name", test.name},
+              {"dir", absolute(test.dir)},
+              {"config", absolute(test.config)},
+              {"model_args", std::move(model_args)},
+              {"script", test.assay.script.value_or("")},
+              {"launcher", test.launcher},
+              {"checkpoint", found_or_as_written(options.load, test.dir)},
+              {"tokenizer", found_or_as_written(options.tokenizer.model.string(), test.dir)},
+              {"output_path", options.output_path},
+              {"first_id", options.first_request_id},
+              {"output_every", options.output_every},
+              {"time_limit_s", limits.seconds},
+              {"memory_limit", limits.memory}};
+}
+
+std::string with_case_folder(const std::string& options, const fs::path& folder) {
+  Json json = Json::parse(options, nullptr, false);
+  if (!json.is_object() || !json.contains("case") || !json["case"].is_object()) return options;
+  json["case"]["output"] = folder.string();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace assay::run

@@ -1,0 +1,64 @@
+#include "core/run/secrets.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+namespace assay::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::Not;
+
+const command::Redactor& redactor() {
+  static const command::Redactor known(
+      std::map<std::string, std::string>{{"API_KEY", "abcd1234"}, {"QUOTED_TOKEN", "a\"b\\c"}, {"PIN_SECRET", "1234"}});
+  return known;
+}
+
+TEST(Secrets, OfARunComeFromItsEnvironmentItsVariablesItsCasesAndItsOptions) {
+  RunOptions options;
+  options.environment = {{"A_KEY", "from-environment"}, {"HOME", "/root"}};
+  options.variables = {{"B_TOKEN", "from-set"}};
+  options.engine_options = R"({"environment": {"C_SECRET": "from-options"}, "tokenizer": "no-secret"})";
+  Plan plan;
+  plan.groups.emplace_back();
+  plan.groups[0].environment = {{"D_PASSWORD", "from-case"}};
+  const command::Redactor known = secrets_of(options, plan);
+  EXPECT_EQ(known.text("from-environment from-set from-options from-case no-secret /root"),
+            "*** *** *** *** no-secret /root");
+}
+
+TEST(Secrets, AreTakenOutOfStringsAndOutOfNothingElse) {
+  Json json = {{"seconds", 1234.5},
+               {"reason", "key abcd1234 was refused"},
+               {"list", {"1234", 1234}},
+               {"options", {{"variables", {{"X_KEY", "ab"}, {"PLAIN", "abcd1234"}, {"PATH", "/bin"}}}}}};
+  redact(redactor(), &json);
+  EXPECT_EQ(json.dump(), R"({"seconds":1234.5,"reason":"key *** was refused","list":["***",1234],)"
+                         R"("options":{"variables":{"X_KEY":"***","PLAIN":"***","PATH":"/bin"}}})");
+}
+
+TEST(Secrets, OfAPlanTravelBesideIt) {
+  const Json inner = {{"environment", {{"API_KEY", "abcd1234"}, {"QUOTED_TOKEN", "a\"b\\c"}}}};
+  const Json plan = {{"engine_options", inner.dump()}, {"prompts", {"say abcd1234", "plain"}}, {"seed", 1234}};
+  const HiddenSecrets hidden = hide_secrets(redactor(), plan.dump());
+  EXPECT_THAT(hidden.text, Not(HasSubstr("abcd1234")));
+  EXPECT_THAT(hidden.text, Not(HasSubstr("b\\\\\\\\c")));
+  const Result<std::string> back = reveal_secrets(hidden.text, hidden.secrets);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(Json::parse(*back), plan);
+  EXPECT_EQ(reveal_secrets(hidden.text, "").status().code(), StatusCode::kInvalid);
+}
+
+TEST(Secrets, APlanWithoutAnyStaysAsItIs) {
+  const std::string plan = "{\"prompts\":[\"plain\"]}\n";
+  const HiddenSecrets hidden = hide_secrets(redactor(), plan);
+  EXPECT_EQ(hidden.text, plan);
+  EXPECT_EQ(hidden.secrets, "");
+  EXPECT_EQ(*reveal_secrets(plan, ""), plan);
+}
+
+}  // namespace
+}  // namespace assay::run
