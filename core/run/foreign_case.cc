@@ -1,9 +1,8 @@
 #include "core/run/foreign_case.h"
 
 #include <system_error>
-#include <utility>
 
-#include "core/discover/expand.h"
+#include "core/discover/harness_args.h"
 #include "core/discover/input_path.h"
 
 namespace assay::run {
@@ -37,18 +36,12 @@ bool wants_case(const plugin::Plugin& engine) {
 
 Result<Json> case_member(const TestCase& test, const discover::EngineOptions& options,
                          const discover::Variables& variables, const ForeignLimits& limits) {
-  TestCase copy;
-  copy.config = test.config;
-  copy.model_args = test.model_args;
-  if (Status done = discover::substitute_model_args(copy, variables); !done.ok()) return done;
-  Result<std::vector<discover::ArgumentWord>> words = discover::expand_arguments(copy.model_args, test.config);
-  if (!words) return words.status();
-  Json model_args = Json::array();
-  for (discover::ArgumentWord& word : *words) model_args.push_back(std::move(word.text));
+  Result<std::vector<std::string>> model_args = discover::harness_words(test, variables);
+  if (!model_args) return model_args.status();
   return Json{{"name", test.name},
               {"dir", absolute(test.dir)},
               {"config", absolute(test.config)},
-              {"model_args", std::move(model_args)},
+              {"model_args", *model_args},
               {"script", test.assay.script.value_or("")},
               {"launcher", test.launcher},
               {"checkpoint", found_or_as_written(options.load, test.dir)},

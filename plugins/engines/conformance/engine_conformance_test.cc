@@ -101,7 +101,7 @@ TEST(EngineTable, RunsARequestThroughTheSharedObject) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Engine,
-                         testing::Values("static_legacy", "buffered", "replay", "faulty", "example_minimal"),
+                         testing::Values("static_legacy", "buffered", "replay", "process", "faulty", "example_minimal"),
                          [](const auto& name) { return name.param; });
 
 }  // namespace

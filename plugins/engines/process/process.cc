@@ -1,0 +1,456 @@
+#include "plugins/engines/process/process.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "assay/sdk.hpp"
+#include "core/command/log_tail.h"
+#include "core/golden/file.h"
+#include "plugins/engines/process/launch.h"
+#include "plugins/engines/replay/record_result.h"
+
+namespace assay::engines {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr size_t kLogLines = 20;      // of stderr in engine.log
+constexpr size_t kLogBytes = 8192;    //
+constexpr double kReserve = 0.1;      // of the case's time, for ending the command and for judging
+constexpr double kMostReserve = 10;   // seconds
+constexpr int kDefaultProcesses = 8;  // a node, as in Megatron-LM's harness
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::map<std::string, std::string> environment_of(const ProcessOptions& options) {
+  std::map<std::string, std::string> environment;
+  for (char** pair = environ; *pair != nullptr; ++pair) {
+    const std::string_view text = *pair;
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    const std::string name(text.substr(0, equals));
+    const bool passed = !options.pass_environment ||
+                        std::count(options.pass_environment->begin(), options.pass_environment->end(), name) > 0;
+    if (passed) environment[name] = text.substr(equals + 1);
+  }
+  for (const auto& [name, value] : options.environment) environment[name] = value;
+  return environment;
+}
+
+std::string number(double value) {
+  const std::string text = fmt::format("{}", value);
+  return text;
+}
+
+TemplateVariable one(std::string value, const char* absent = nullptr) {
+  TemplateVariable variable;
+  if (value.empty() && absent != nullptr) variable.absent = absent;
+  variable.words = {std::move(value)};
+  return variable;
+}
+
+TemplateVariable several(std::vector<std::string> words) {
+  TemplateVariable variable;
+  variable.words = std::move(words);
+  variable.several = true;
+  return variable;
+}
+
+bool holds(const std::vector<std::string>& words, const std::string& part) {
+  return !part.empty() && std::any_of(words.begin(), words.end(),
+                                      [&](const std::string& word) { return word.find(part) != std::string::npos; });
+}
+
+int processes_of(const ProcessOptions& options, const std::map<std::string, std::string>& environment) {
+  if (options.processes > 0) return options.processes;
+  const auto given = environment.find("GPUS_PER_NODE");
+  const int told = given == environment.end() ? 0 : std::atoi(given->second.c_str());
+  return told > 0 ? told : kDefaultProcesses;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessEngine>> ProcessEngine::open(const assay_engine_config& config, const Host& host) {
+  Result<ProcessOptions> options = parse_process_options(sdk::text(config.options));
+  if (!options) return options.status();
+  std::unique_ptr<ProcessEngine> engine(new ProcessEngine(*std::move(options), host));
+  std::error_code code;
+  if (engine->options_.facts.output.empty()) {
+    std::string name = (fs::temp_directory_path(code) / "assay-process-XXXXXX").string();
+    if (code || ::mkdtemp(name.data()) == nullptr) {
+      return infra(fmt::format("engine process: no temporary folder {}; set TMPDIR", name));
+    }
+    engine->folder_ = name;
+    engine->temporary_ = true;
+  } else {
+    engine->folder_ = fs::path(engine->options_.facts.output) / "process";
+    fs::remove_all(engine->folder_, code);  // of an earlier run
+    fs::create_directories(engine->folder_, code);
+    if (code) return infra(fmt::format("{}: cannot be made: {}", engine->folder_.string(), code.message()));
+  }
+  if (Status fits = engine->check_command(); !fits.ok()) return fits;
+  return engine;
+}
+
+ProcessEngine::ProcessEngine(ProcessOptions options, const Host& host)
+    : options_(std::move(options)),
+      host_(host),
+      environment_(environment_of(options_)),
+      redactor_(environment_),
+      launches_(names_variable(options_.command, "launch")),
+      opened_(Clock::now()) {
+  for (char** pair = environ; *pair != nullptr; ++pair) {  // what is not passed must not be shown either
+    const std::string_view text = *pair;
+    const size_t equals = text.find('=');
+    if (equals != std::string_view::npos) redactor_.add(text.substr(0, equals), text.substr(equals + 1));
+  }
+  std::string words;
+  for (const std::string& word : redactor_.words(options_.command)) words += (words.empty() ? "" : " ") + word;
+  facts_ = dump(Json{{"command", words}});
+}
+
+ProcessEngine::~ProcessEngine() {
+  std::error_code code;
+  if (temporary_) fs::remove_all(folder_, code);
+}
+
+// Everything that can be wrong with the words is found before a request is there.
+Status ProcessEngine::check_command() const {
+  if (options_.command.empty()) return {};
+  Result<std::vector<std::string>> words = fill_in(options_.command, variables_of({}, paths_of("")));
+  return words.status();
+}
+
+ProcessEngine::Paths ProcessEngine::paths_of(const std::string& part) const {
+  const fs::path folder = part.empty() ? folder_ : folder_ / part;
+  return {.folder = folder,
+          .prompts = folder / "prompts.jsonl",
+          .output = folder / "output.json",
+          .out = folder / "stdout.txt",
+          .err = folder / "stderr.txt"};
+}
+
+TemplateVariables ProcessEngine::variables_of(const Waiting& first, const Paths& paths) const {
+  const CaseFacts& facts = options_.facts;
+  const char* no_case = "the engine was opened without a case";
+  std::error_code code;
+  const std::string here = options_.folder.empty() ? fs::current_path(code).string() : options_.folder;
+  train::Job job;
+  job.launcher = !options_.launcher.empty() ? options_.launcher : facts.launcher.empty() ? "torchrun" : facts.launcher;
+  job.processes_per_node = processes_of(options_, environment_);
+  job.folders.logs = (paths.folder / "logs").string();
+  TemplateVariable prompt = one(first.text);
+  TemplateVariable id = one(std::to_string(first.id));
+  if (!options_.per_request) prompt.absent = id.absent = "it is of one request: set the option per_request";
+  return {
+      {"case", one(facts.name, no_case)},
+      {"case_dir", one(facts.dir, no_case)},
+      {"checkpoint", one(facts.checkpoint, "MODEL_ARGS have no --load")},
+      {"config", one(facts.config, no_case)},
+      {"folder", one(here)},
+      {"id", std::move(id)},
+      {"launch", several(launch_words(options_, job))},
+      {"max_new_tokens", one(std::to_string(first.max_new_tokens))},
+      {"model_args", several(facts.model_args)},
+      {"output", one(paths.output.string())},
+      {"prompt", std::move(prompt)},
+      {"prompts", one(paths.prompts.string())},
+      {"script", one(facts.script, "the case has no ASSAY.script; name the script in the command")},
+      {"seed", one(std::to_string(first.sampling.seed))},
+      {"temperature", one(number(first.sampling.temperature))},
+      {"tokenizer", one(facts.tokenizer, "MODEL_ARGS have no --tokenizer-model")},
+      {"top_k", one(std::to_string(first.sampling.top_k))},
+      {"top_n", one(std::to_string(first.top_n))},
+      {"top_p", one(number(first.sampling.top_p))},
+      {"work_dir", one(paths.folder.string())},
+  };
+}
+
+Status ProcessEngine::submit(const assay_request& request) {
+  if (options_.command.empty()) {
+    return invalid("options of engine process: command is not set; give the command that answers requests");
+  }
+  if (!queue_.empty() && request.id <= queue_.back().id) {
+    return invalid(fmt::format("request id {} after {}, expected ascending ids", request.id, queue_.back().id));
+  }
+  queue_.push_back({.id = request.id,
+                    .text = std::string(sdk::text(request.text)),
+                    .ids = {request.ids.data, request.ids.data + request.ids.size},
+                    .forced = request.forced.size > 0,
+                    .cancelled = false,
+                    .max_new_tokens = request.max_new_tokens,
+                    .top_n = request.top_n,
+                    .logprobs = (request.want & ASSAY_WANT_LOGPROBS) != 0,
+                    .sampling = request.sampling});
+  return {};
+}
+
+Status ProcessEngine::cancel(uint64_t id) {
+  for (Waiting& waiting : queue_) {
+    if (waiting.id != id || waiting.cancelled) continue;
+    waiting.cancelled = true;
+    return {};
+  }
+  return not_found(fmt::format("request id {}: not waiting", id));
+}
+
+Status ProcessEngine::reset() {
+  queue_.clear();
+  done_ = 0;
+  return {};
+}
+
+Status ProcessEngine::info(assay_engine_info* info) const {
+  info->capabilities = kProcessCapabilities;
+  info->facts = sdk::view(facts_);
+  return {};
+}
+
+Status ProcessEngine::step(std::vector<EngineEvent>* events) {
+  std::vector<Waiting> batch;
+  while (!queue_.empty() && (batch.empty() || !options_.per_request)) {
+    Waiting waiting = std::move(queue_.front());
+    queue_.pop_front();
+    if (waiting.cancelled) {
+      events->push_back(failed_event(waiting.id, Status(StatusCode::kCancelled, "cancelled")));
+    } else if (waiting.forced) {
+      events->push_back(
+          failed_event(waiting.id, unsupported("engine process: a command cannot be told which tokens to generate")));
+    } else {
+      batch.push_back(std::move(waiting));
+    }
+  }
+  if (batch.empty()) return {};
+  Result<Answers> answers = run(batch, done_);
+  done_ = queue_.empty() ? 0 : done_ + batch.size();
+  if (!answers) {
+    queue_.clear();
+    return answers.status();
+  }
+  const auto every = static_cast<size_t>(options_.per_request ? 1 : options_.facts.output_every);
+  Json extra = {
+      {"throughput", nullptr}, {"mem-max-allocated-bytes", nullptr}, {"lifetime_prefill_token_count", nullptr}};
+  for (const Quantity& quantity : answers->quantities) {
+    const bool finite =
+        std::all_of(quantity.values.begin(), quantity.values.end(), [](double v) { return std::isfinite(v); });
+    if (quantity.values.empty() || !finite) continue;
+    if (quantity.scalar) {
+      extra[quantity.name] = quantity.values.front();
+    } else {
+      extra[quantity.name] = quantity.values;
+    }
+  }
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const uint64_t id = batch[i].id;
+    RequestRecord& record = answers->records[i];
+    const bool kept = i % every == 0 || i + 1 == batch.size();
+    if (!answers->failures[i].empty()) {
+      events->push_back(failed_event(id, invalid(fmt::format("the command says: {}", answers->failures[i]))));
+    } else if (!record.id.empty()) {
+      std::vector<std::string> notes;
+      Result<EngineResult> result = result_of(record, id, &notes);
+      for (const std::string& note : notes) host_.log(ASSAY_LOG_WARN, note);
+      if (!result) {
+        events->push_back(failed_event(id, result.status()));
+        continue;
+      }
+      if (!result->prompt && batch[i].ids.empty()) result->prompt = batch[i].text;
+      if (result->prompt_ids.empty()) result->prompt_ids = batch[i].ids;
+      if (i == 0) {
+        Json own = result->extra.empty() ? Json::object() : Json::parse(result->extra, nullptr, false);
+        own.update(extra);
+        result->extra = dump(own);
+      }
+      events->push_back(finished_event(*std::move(result)));
+    } else if (!kept) {
+      EngineResult nothing;  // --output-every-n-results: nobody looks at this one
+      nothing.id = id;
+      events->push_back(finished_event(std::move(nothing)));
+    } else {
+      const size_t answered = static_cast<size_t>(
+          std::count_if(answers->records.begin(), answers->records.end(), [](const auto& r) { return !r.id.empty(); }));
+      events->push_back(
+          failed_event(id, invalid(fmt::format("the output of the command has no result of it; it has {} of {}",
+                                               answered, batch.size()))));
+    }
+  }
+  return {};
+}
+
+Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t first_place) {
+  const Paths paths = paths_of(options_.per_request ? fmt::format("{}", batch.front().id)
+                               : parts_ > 0         ? fmt::format("again_{}", parts_)
+                                                    : "");
+  ++parts_;
+  std::error_code code;
+  fs::create_directories(paths.folder, code);
+  Expected expected;
+  const auto first = static_cast<size_t>(options_.facts.first_id) + first_place;
+  for (size_t i = 0; i < batch.size(); ++i) expected.ids.push_back(std::to_string(first + i));
+  expected.output_every = static_cast<size_t>(options_.facts.output_every);
+  if (Status written = write_prompts(batch, expected.ids, paths.prompts); !written.ok()) return written;
+  Result<std::vector<std::string>> words = fill_in(options_.command, variables_of(batch.front(), paths));
+  if (!words) return words.status();
+  command::CommandOptions options = command_options(paths);
+  options.argv = *std::move(words);
+  // The output is a file where the words name one: {output}, or the --output-path of MODEL_ARGS.
+  fs::path file;
+  if (holds(options.argv, paths.output.string())) {
+    file = paths.output;
+  } else if (holds(options.argv, options_.facts.output_path)) {
+    file = options_.facts.output_path;
+  }
+  if (!file.empty()) fs::remove(file, code);
+  if (launches_) {
+    fs::create_directories(paths.folder / "logs", code);
+    add_launch_environment(options.folder.empty() ? fs::current_path(code).string() : options.folder.string(),
+                           &options.environment);
+  }
+  if (Status noted = note_command(options, paths.folder); !noted.ok()) return noted;
+  const Result<command::CommandEnd> end = command::run_command(options);
+  if (!end) return infra(redactor_.text(end.status().message()));
+  host_.log(ASSAY_LOG_INFO,
+            fmt::format("the command ended: {}, after {:.2f} s, at most {:.1f} MB of anonymous memory; files in {}",
+                        end->text(), end->seconds, static_cast<double>(end->peak_memory) / 1e6, paths.folder.string()));
+  redact(paths);
+  log_tail(paths.err, "stderr");
+  if (!file.empty() && file != paths.output && fs::exists(file, code)) {  // the place of the case's own results
+    fs::copy_file(file, paths.output, fs::copy_options::overwrite_existing, code);
+    fs::remove(file, code);
+  }
+  if (Status ended = outcome_of(*end, options); !ended.ok()) return ended;
+  const fs::path read = file.empty() ? paths.out : paths.output;
+  const std::string name = file.empty() ? "stdout of the command" : file.string();
+  Result<std::string> text = read_file(read.string());
+  if (!text && text.status().code() == StatusCode::kNotFound) {
+    return invalid(fmt::format("the command ended well but wrote no {}", file.string()));
+  }
+  if (!text) return text.status();
+  Result<Answers> answers = read_answers(*text, name, options_.format, expected);
+  if (!answers) return Status(answers.status().code(), redactor_.text(answers.status().message()));
+  for (const std::string& note : answers->notes) host_.log(ASSAY_LOG_WARN, name + ": " + note);
+  return answers;
+}
+
+Status ProcessEngine::write_prompts(const std::vector<Waiting>& batch, const std::vector<std::string>& ids,
+                                    const fs::path& file) const {
+  std::string text;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const Waiting& request = batch[i];
+    const uint64_t place = std::stoull(ids[i]);
+    Json line = {{"id", place}};
+    if (request.ids.empty()) {
+      line["text"] = request.text;
+    } else {
+      line["tokens"] = request.ids;
+    }
+    line["max_new_tokens"] = request.max_new_tokens;
+    line["temperature"] = request.sampling.temperature;
+    line["top_k"] = request.sampling.top_k;
+    line["top_p"] = request.sampling.top_p;
+    line["seed"] = request.sampling.seed;
+    line["top_n"] = request.top_n;
+    line["logprobs"] = request.logprobs;
+    text += dump(line) + "\n";
+  }
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  return out ? Status() : infra(file.string() + ": cannot be written; is the disk full?");
+}
+
+command::CommandOptions ProcessEngine::command_options(const Paths& paths) const {
+  command::CommandOptions options;
+  options.environment = environment_;
+  options.folder = options_.folder;
+  options.output = paths.out;
+  options.errors = paths.err;
+  options.output_limit = static_cast<uint64_t>(options_.output_limit);
+  options.kill_grace = Milliseconds(static_cast<int64_t>(options_.kill_grace * 1000));
+  options.memory_limit =
+      static_cast<uint64_t>(options_.memory_limit > 0 ? options_.memory_limit : options_.facts.memory_limit);
+  if (options_.facts.memory_limit > 0 && options_.memory_limit > options_.facts.memory_limit) {
+    options.memory_limit = static_cast<uint64_t>(options_.facts.memory_limit);
+  }
+  // Of the case's time, what earlier commands took is gone; its end is seen to here, so that the verdict has the words
+  // of the command.
+  double seconds = options_.time_limit;
+  if (const double whole = options_.facts.time_limit_s; whole > 0) {
+    const double spent = std::chrono::duration<double>(Clock::now() - opened_).count();
+    const double reserve = std::min(whole * kReserve, kMostReserve);
+    const double left = std::max(whole - reserve - spent, 0.001);
+    seconds = seconds > 0 ? std::min(seconds, left) : left;
+    options.kill_grace = std::min(options.kill_grace, Milliseconds(static_cast<int64_t>(reserve * 500)));
+  }
+  options.time_limit = Milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000)));
+  options.cancelled = [host = host_] { return host.cancelled(); };
+  return options;
+}
+
+// What was run, for whoever wants to run it again: secrets are taken out.
+Status ProcessEngine::note_command(const command::CommandOptions& options, const fs::path& folder) const {
+  Json environment = Json::object();
+  for (const auto& [name, value] : options.environment) environment[name] = redactor_.value(name, value);
+  std::error_code code;
+  const Json json = {{"command", redactor_.words(options.argv)},
+                     {"folder", options.folder.empty() ? fs::current_path(code).string() : options.folder.string()},
+                     {"environment", environment}};
+  std::ofstream out(folder / "command.json", std::ios::binary | std::ios::trunc);
+  out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  out.close();
+  if (!out) return infra((folder / "command.json").string() + ": cannot be written; is the disk full?");
+  host_.log(ASSAY_LOG_INFO, "command: " + dump(json["command"]));
+  return {};
+}
+
+Status ProcessEngine::outcome_of(const command::CommandEnd& end, const command::CommandOptions& options) const {
+  if (end.ok()) {
+    if (end.leftovers + end.survivors > 0) host_.log(ASSAY_LOG_WARN, "the command: " + end.text());
+    return {};
+  }
+  std::string tail = command::last_lines(options.errors);
+  const char* from = "stderr";
+  if (tail.empty()) {
+    tail = command::last_lines(options.output);
+    from = "stdout";
+  }
+  const std::string words = redactor_.word(options.argv.front());
+  std::string message = fmt::format("the command {} after {:.1f} s: {}; {}", words, end.seconds, end.text(),
+                                    tail.empty() ? "it wrote nothing" : fmt::format("end of its {}: {}", from, tail));
+  message = redactor_.text(message);
+  using command::Limit;
+  switch (end.limit) {
+    case Limit::kCancelled:
+      return {StatusCode::kCancelled, std::move(message)};
+    case Limit::kTime:
+    case Limit::kMemory:
+    case Limit::kOutput:
+      return exhausted(std::move(message));
+    default:
+      return internal(std::move(message));
+  }
+}
+
+void ProcessEngine::log_tail(const fs::path& file, const char* name) const {
+  const std::string lines = command::last_lines(file, kLogLines, kLogBytes);
+  if (!lines.empty()) host_.log(ASSAY_LOG_INFO, fmt::format("end of its {}: {}", name, redactor_.text(lines)));
+}
+
+void ProcessEngine::redact(const Paths& paths) const {
+  for (const fs::path& file : {paths.out, paths.err}) {
+    if (Status done = redactor_.file(file); !done.ok()) host_.log(ASSAY_LOG_ERROR, done.message());
+  }
+}
+
+}  // namespace assay::engines

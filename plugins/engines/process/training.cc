@@ -1,0 +1,123 @@
+// Training programs, started as Megatron-LM's harness starts them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <system_error>
+
+#include "assay/sdk.hpp"
+#include "core/command/log_tail.h"
+#include "core/golden/file.h"
+#include "core/train/job.h"
+#include "plugins/engines/process/launch.h"
+#include "plugins/engines/process/process.h"
+
+namespace assay::engines {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Both scripts are evaluated in the shell that runs the program, as the harness does: the first may export variables,
+// the second may change EXIT_CODE.
+constexpr const char* kBetweenScripts =
+    "set -eo pipefail\n"
+    "if [[ -n \"$ASSAY_BEFORE_SCRIPT\" ]]; then eval \"$ASSAY_BEFORE_SCRIPT\"; fi\n"
+    "\"$@\" && EXIT_CODE=0 || EXIT_CODE=$?\n"
+    "if [[ -n \"$ASSAY_AFTER_SCRIPT\" ]]; then eval \"$ASSAY_AFTER_SCRIPT\"; fi\n"
+    "exit ${EXIT_CODE:-0}\n";
+
+std::vector<std::string> words_of(const ProcessOptions& options, const train::Job& job) {
+  std::vector<std::string> words = job.command;
+  if (words.empty()) {
+    words = launch_words(options, job);
+    words.push_back(job.script);
+  }
+  words.insert(words.end(), job.arguments.begin(), job.arguments.end());
+  if (job.before_script.empty() && job.after_script.empty()) return words;
+  words.insert(words.begin(), {"bash", "-c", kBetweenScripts, "assay"});
+  return words;
+}
+
+std::string content_of(const fs::path& file) {
+  const Result<std::string> text = read_file(file.string());
+  return text ? *text : "";
+}
+
+}  // namespace
+
+Restarts restarts_in(const std::string& log, const fs::path& logs) {
+  Restarts restarts;
+  for (size_t begin = 0; begin < log.size();) {
+    const size_t end = std::min(log.find('\n', begin), log.size());
+    std::string line = log.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find("attempts left; will restart") != std::string::npos) restarts.lines.push_back(std::move(line));
+  }
+  restarts.count = static_cast<int>(restarts.lines.size());
+  // <logs>/<run id>/attempt_<n>/<rank>/...
+  std::error_code code;
+  for (auto entry = fs::recursive_directory_iterator(logs, fs::directory_options::skip_permission_denied, code);
+       !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
+    if (entry.depth() > 1) entry.disable_recursion_pending();
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with("attempt_") || !entry->is_directory(code)) continue;
+    restarts.count = std::max(restarts.count, std::atoi(name.c_str() + 8));
+  }
+  return restarts;
+}
+
+Status ProcessEngine::train(const assay_training& training, assay_training_result* result) {
+  Result<train::Job> job = train::parse_job(sdk::text(training.job));
+  if (!job) return job.status();
+  const fs::path logs = job->folders.logs.empty() ? folder_ / "logs" : fs::path(job->folders.logs);
+  job->folders.logs = logs.string();
+  std::error_code code;
+  fs::create_directories(logs, code);
+  if (code) return infra(fmt::format("{}: cannot be made: {}", logs.string(), code.message()));
+  const fs::path folder = fs::absolute(job->folder.empty() ? fs::current_path(code) : fs::path(job->folder), code);
+  command::CommandOptions options;
+  options.argv = words_of(options_, *job);
+  options.environment = environment_;
+  add_launch_environment(folder.string(), &options.environment);
+  options.environment["LOG_DIR"] = logs.string();
+  for (const auto& [name, value] : job->environment) options.environment[name] = value;
+  if (!job->before_script.empty()) options.environment["ASSAY_BEFORE_SCRIPT"] = job->before_script;
+  if (!job->after_script.empty()) options.environment["ASSAY_AFTER_SCRIPT"] = job->after_script;
+  redactor_.add(options.environment);
+  options.folder = job->folder;
+  options.output = logs / fmt::format("run_{}.stdout.txt", training.run);
+  options.errors = logs / fmt::format("run_{}.stderr.txt", training.run);
+  options.time_limit = std::chrono::milliseconds(static_cast<int64_t>(job->time_limit_s * 1000));
+  options.memory_limit = job->memory_limit;
+  options.output_limit = static_cast<uint64_t>(options_.output_limit);
+  options.kill_grace = std::chrono::milliseconds(static_cast<int64_t>(options_.kill_grace * 1000));
+  options.cancelled = [host = host_] { return host.cancelled(); };
+  if (Status noted = note_command(options, logs); !noted.ok()) return noted;
+  const Restarts before = restarts_in("", logs);  // of an earlier run with the same log folder
+  const Result<command::CommandEnd> end = command::run_command(options);
+  if (!end) return infra(redactor_.text(end.status().message()));
+  redact({.folder = logs, .prompts = {}, .output = {}, .out = options.output, .err = options.errors});
+  Restarts restarts = restarts_in(content_of(options.errors) + "\n" + content_of(options.output), logs);
+  if (restarts.lines.empty()) restarts.count = std::max(restarts.count - before.count, 0);
+  std::string told;
+  for (size_t i = 0; i < restarts.lines.size(); ++i) {
+    const std::string line = fmt::format("restart {}: {}", i + 1, redactor_.text(restarts.lines[i]));
+    host_.log(ASSAY_LOG_WARN, line);
+    told += "; " + line;
+  }
+  if (restarts.lines.empty() && restarts.count > 0) told = fmt::format("; restarted {} times", restarts.count);
+  const Status outcome = outcome_of(*end, options);
+  if (outcome.code() == StatusCode::kCancelled) return outcome;
+  training_message_ = (outcome.ok() ? end->text() : outcome.message()) + told;
+  std::replace(training_message_.begin(), training_message_.end(), '\n', ' ');
+  host_.log(outcome.ok() ? ASSAY_LOG_INFO : ASSAY_LOG_ERROR, training_message_);
+  const bool limited = end->limit != command::Limit::kNone;
+  result->exit_code = end->signal != 0 || limited ? -1 : end->code;
+  result->signal = end->signal != 0 ? end->signal : limited ? SIGKILL : 0;
+  result->restarts = restarts.count;
+  result->message = sdk::view(training_message_);
+  return {};
+}
+
+}  // namespace assay::engines

@@ -1,0 +1,160 @@
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/train/job.h"
+#include "plugins/engines/process/process.h"
+#include "plugins/engines/toy_backend/engine_driver.h"
+
+namespace assay::engines {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// Fake launchers: sh programs that write down their words and environment, and fail as often as they are told.
+class Training : public testing::Test {
+ protected:
+  Training() {
+    fs::create_directories(folder_);
+    const std::string launcher = (folder_ / "launcher").string();
+    std::ofstream(launcher) << "#!/bin/sh\n"
+                               "log=; for word; do [ \"$prev\" = --log-dir ] && log=$word; prev=$word; done\n"
+                               "for word; do printf '[%s]' \"$word\"; done > \"$log/words\"\n"
+                               "env > \"$log/environment\"\n"
+                               "echo 'INFO: [default] starting workers' >&2\n"
+                               "for i in ${FAKE_RESTARTS}; do\n"
+                               "  echo \"INFO: [default] Worker group FAILED. $i/3 attempts left; will restart worker "
+                               "group\" >&2\n"
+                               "done\n"
+                               "exit ${FAKE_EXIT:-0}\n";
+    fs::permissions(launcher, fs::perms::owner_all);
+    Result<std::unique_ptr<ProcessEngine>> engine = open_on_toy<ProcessEngine>(
+        &model_, host_,
+        nlohmann::json{{"torchrun", {launcher, "torch"}}, {"ft_launcher", {launcher, "ft"}}, {"kill_grace", 0.1}}
+            .dump());
+    EXPECT_TRUE(engine.ok()) << engine.status().message();
+    engine_ = *std::move(engine);
+    job_.name = "pretraining/case";
+    job_.script = "pretrain_gpt.py";
+    job_.arguments = {"--train-iters", "4", "--x", "a b"};
+    job_.folders.logs = (folder_ / "logs").string();
+    job_.folder = folder_.string();
+  }
+  ~Training() override { fs::remove_all(folder_); }
+
+  Status run_job() {
+    const std::string json = train::to_json(job_);
+    auto training = sdk::sized<assay_training>();
+    training.run = 1;
+    training.job = sdk::view(json);
+    result_ = sdk::sized<assay_training_result>();
+    return engine_->train(training, &result_);
+  }
+  std::string message() const { return std::string(sdk::text(result_.message)); }
+  std::string log(const std::string& name) const {
+    std::ifstream in(folder_ / "logs" / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  const fs::path folder_ = fs::path(testing::TempDir()) / ("training_test." + std::to_string(::getpid()));
+  ToyModel model_;
+  ToyHost host_{&model_};
+  std::unique_ptr<ProcessEngine> engine_;
+  train::Job job_;
+  assay_training_result result_ = {};
+};
+
+TEST_F(Training, StartsTheLaunchLineOfTheHarness) {
+  job_.processes_per_node = 4;
+  job_.nodes = 2;
+  job_.node_rank = 1;
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.exit_code, 0);
+  EXPECT_EQ(result_.restarts, 0);
+  EXPECT_EQ(log("words"),
+            "[torch][--nproc_per_node][4][--nnodes][2][--master_addr][localhost][--master_port][29500][--node_rank][1]"
+            "[--log-dir][" +
+                job_.folders.logs + "][--tee][0:3,3:3][--redirects][3][pretrain_gpt.py][--train-iters][4][--x][a b]");
+  job_.launcher = "ft_launcher";
+  job_.script_is_program = true;
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_THAT(log("words"), AllOf(HasSubstr("[ft][--nproc_per_node]"),
+                                  HasSubstr("[--redirects][3][--max-restarts=3][--no-python][pretrain_gpt.py]")));
+}
+
+TEST_F(Training, ExportsWhatTheHarnessExports) {
+  ::setenv("NCCL_ALGO", "Tree", 1);
+  engine_.reset();
+  Result<std::unique_ptr<ProcessEngine>> engine = open_on_toy<ProcessEngine>(
+      &model_, host_, nlohmann::json{{"torchrun", {(folder_ / "launcher").string()}}}.dump());
+  ::unsetenv("NCCL_ALGO");
+  engine_ = *std::move(engine);
+  job_.environment = {{"OWN", "x"}, {"NCCL_PROTO", "LL"}};
+  ASSERT_TRUE(run_job().ok());
+  const std::string environment = log("environment");
+  EXPECT_THAT(environment, AllOf(HasSubstr("NCCL_ALGO=Tree\n"), HasSubstr("NCCL_PROTO=LL\n"), HasSubstr("OWN=x\n"),
+                                 HasSubstr("NCCL_BUFFSIZE=4194304\n"), HasSubstr("NCCL_TUNER_PLUGIN=\n"),
+                                 HasSubstr("PYTHONPATH=" + folder_.string() + ":")));
+}
+
+TEST_F(Training, TellsEveryRestart) {
+  job_.launcher = "ft_launcher";
+  job_.environment = {{"FAKE_RESTARTS", "3 2"}};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.restarts, 2);
+  EXPECT_EQ(result_.exit_code, 0);
+  EXPECT_THAT(message(),
+              AllOf(HasSubstr("exit code 0; restart 1: "), HasSubstr("restart 2: "), HasSubstr("2/3 attempts left")));
+  EXPECT_THAT(host_.lines(), Contains(HasSubstr("restart 2: ")));
+}
+
+TEST_F(Training, CountsAttemptFoldersWhereTheLogIsSilent) {
+  for (const char* folder : {"none_abc/attempt_0/0", "none_abc/attempt_2/0"}) {
+    fs::create_directories(folder_ / "logs" / folder);
+  }
+  EXPECT_EQ(restarts_in("", folder_ / "logs").count, 2);
+  EXPECT_EQ(restarts_in("", folder_ / "absent").count, 0);
+}
+
+TEST_F(Training, AFailureIsAResult) {
+  job_.environment = {{"FAKE_EXIT", "5"}};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.exit_code, 5);
+  EXPECT_EQ(result_.signal, 0);
+  EXPECT_THAT(message(), AllOf(HasSubstr("exit code 5"), HasSubstr("starting workers")));
+}
+
+TEST_F(Training, ACommandOfItsOwnAndLimits) {
+  job_.command = {ASSAY_BINARY_DIR "/bin/misbehaving_program", "family", folder_.string()};
+  job_.time_limit_s = 0.5;
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.exit_code, -1);
+  EXPECT_NE(result_.signal, 0);
+  EXPECT_THAT(message(), HasSubstr("time limit of 0.5 s reached"));
+  job_.command = {"no_such_program_of_ours"};
+  EXPECT_EQ(run_job().code(), StatusCode::kInfra);
+}
+
+TEST_F(Training, ScriptsRunAroundItInOneShell) {
+  job_.before_script = "export FROM_BEFORE='a b'";
+  job_.after_script = "echo \"exit was $EXIT_CODE\"; EXIT_CODE=9";
+  job_.command = {"sh", "-c", "echo \"got $FROM_BEFORE\"; exit 4"};
+  job_.arguments = {};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.exit_code, 9);
+  EXPECT_EQ(log("run_1.stdout.txt"), "got a b\nexit was 4\n");
+}
+
+TEST_F(Training, RefusesAJobThatIsNone) {
+  auto training = sdk::sized<assay_training>();
+  training.job = sdk::view(std::string_view("{}"));
+  EXPECT_EQ(engine_->train(training, &result_).code(), StatusCode::kInvalid);
+}
+
+}  // namespace
+}  // namespace assay::engines
