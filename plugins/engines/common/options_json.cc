@@ -108,6 +108,34 @@ void OptionsReader::strings(const char* name, std::vector<std::string>* value) {
   *value = std::move(list);
 }
 
+void OptionsReader::string_map(const char* name, std::map<std::string, std::string>* value) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  if (!found->is_object()) return fail(name, "an object of strings");
+  std::map<std::string, std::string> map;
+  for (const auto& [key, item] : found->items()) {
+    if (!item.is_string()) return fail(name, "an object of strings");
+    map[key] = item.get<std::string>();
+  }
+  *value = std::move(map);
+}
+
+void OptionsReader::object(const char* name, std::string* json) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  if (!found->is_object()) return fail(name, "an object");
+  *json = found->dump();
+}
+
+void OptionsReader::objects(const char* name, std::string* json) {
+  const nlohmann::json* found = document_->find(name);
+  if (found == nullptr) return;
+  bool fits = found->is_array();
+  for (const nlohmann::json& item : *found) fits = fits && item.is_object();
+  if (!fits) return fail(name, "a list of objects");
+  *json = found->dump();
+}
+
 Status OptionsReader::finish() {
   if (!status_.ok()) return status_;
   for (const auto& member : document_->json.items()) {

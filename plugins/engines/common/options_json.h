@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,11 @@ class OptionsReader {
   void string(const char* name, std::string* value);
   void choice(const char* name, std::initializer_list<const char*> choices, std::string* value);
   void strings(const char* name, std::vector<std::string>* value);
+  // Each value of an object of strings.
+  void string_map(const char* name, std::map<std::string, std::string>* value);
+  // An object, or a list of objects, as JSON text.
+  void object(const char* name, std::string* json);
+  void objects(const char* name, std::string* json);
 
   // kInvalid: not a JSON object, a member of the wrong type or range, or one that nothing asked for (the known names
   // are listed).
