@@ -72,6 +72,7 @@ std::string engine_options(const plugin::Plugin& engine, const discover::EngineO
   } else {
     add("max_requests", options.max_requests);
     add("max_sequence_length", options.max_sequence_length);
+    if (!options.buffered.stop_words.empty()) add("stop_words", options.buffered.stop_words);
   }
   if (!extra.empty()) json.update(Json::parse(extra));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -104,9 +104,7 @@ typedef struct assay_engine_info {
   uint32_t size;
   uint32_t reserved;
   uint64_t capabilities; /* ASSAY_CAP_* of this handle: never more than the descriptor has */
-  /* JSON object of strings for the provenance of results, {"server": "...", "model": "..."}; valid until close. A
-   * member named like a capability in lower case (text, tokens, logprobs, top_n, prompt_logprobs, forced_tokens,
-   * routing, seed) says in one line how that was found out; it is shown where the capability is missing. */
+  /* JSON object of strings for provenance; a member named as a capability ("top_n") says how that was found out. */
   assay_str facts;
 } assay_engine_info;
 
