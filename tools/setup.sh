@@ -5,11 +5,11 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
   libboost-dev libboost-program-options-dev libboost-filesystem-dev libboost-system-dev
-  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libpcre2-dev libssl-dev zlib1g-dev)
+  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libpcre2-dev libssl-dev libcurl4-openssl-dev zlib1g-dev)
 case "${1:-}" in
   "") ;;
   --dev) packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy lld python3 python3-yaml
-    python3-jsonschema libxml2-utils chromium) ;;
+    python3-jsonschema libxml2-utils chromium openssl) ;;
   *) echo "setup.sh: unknown option '$1' (known: --dev)" >&2; exit 2 ;;
 esac
 

@@ -34,7 +34,8 @@ struct JudgeOptions {
   KnownCompletion known;
   std::optional<uint64_t> most_tokens = {};  // that a request was asked for, > 0; nullopt: not known
   std::optional<uint64_t> capabilities;      // ASSAY_CAP_* of the engine that made the result; nullopt: not known
-  ComparatorLookup lookup;                   // never empty
+  std::map<std::string, std::string> found_out = {};  // capability's name → how it was found out; none: not told
+  ComparatorLookup lookup;                            // never empty
 };
 
 struct JudgeInput {

@@ -19,14 +19,15 @@ namespace {
 struct Need {
   std::string_view metric;
   uint64_t capability;
+  const char* name;  // of the capability
 };
-constexpr std::array<Need, 7> kNeeds = {{{"generated_text", ASSAY_CAP_TEXT},
-                                         {"known_completion", ASSAY_CAP_TEXT},
-                                         {"generated_tokens", ASSAY_CAP_TOKENS},
-                                         {"logprobs", ASSAY_CAP_LOGPROBS},
-                                         {"top_n_logprobs", ASSAY_CAP_TOP_N},
-                                         {"generated_top_n_logprobs", ASSAY_CAP_TOP_N},
-                                         {"routing_indices", ASSAY_CAP_ROUTING}}};
+constexpr std::array<Need, 7> kNeeds = {{{"generated_text", ASSAY_CAP_TEXT, "text"},
+                                         {"known_completion", ASSAY_CAP_TEXT, "text"},
+                                         {"generated_tokens", ASSAY_CAP_TOKENS, "tokens"},
+                                         {"logprobs", ASSAY_CAP_LOGPROBS, "logprobs"},
+                                         {"top_n_logprobs", ASSAY_CAP_TOP_N, "top_n"},
+                                         {"generated_top_n_logprobs", ASSAY_CAP_TOP_N, "top_n"},
+                                         {"routing_indices", ASSAY_CAP_ROUTING, "routing"}}};
 
 Finding plain_finding(Verdict verdict, std::string request, std::string message) {
   Finding finding;
@@ -184,7 +185,10 @@ MetricVerdict judge_metric(const std::string& metric, const MetricInput& input) 
   const std::string shown = text::quoted(metric, 60);
   for (const Need& need : kNeeds) {
     if (need.metric != metric || !options.capabilities || (*options.capabilities & need.capability) != 0) continue;
-    return refused(metric, Verdict::kNotComparable, fmt::format("the engine cannot supply {}", metric));
+    const auto how = options.found_out.find(need.name);
+    return refused(
+        metric, Verdict::kNotComparable,
+        fmt::format("the engine cannot supply {}{}", metric, how == options.found_out.end() ? "" : ": " + how->second));
   }
   const Result<const assay_comparator_table*> table = options.lookup(metric);
   if (!table) {

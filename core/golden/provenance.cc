@@ -40,12 +40,14 @@ Json json_of(const Provenance& provenance) {
   visit_members(provenance, [&](const char* name, const std::string& value) {
     if (!value.empty()) json[name] = value;
   });
+  if (!provenance.facts.empty()) json["facts"] = provenance.facts;
   return json;
 }
 
 Provenance provenance_in(const Json& json) {
   Provenance provenance;
   visit_members(provenance, [&](const char* name, std::string& value) { value = json.value(name, std::string()); });
+  provenance.facts = json.value("facts", provenance.facts);
   return provenance;
 }
 
@@ -177,6 +179,11 @@ std::vector<std::string> provenance_differences(const Provenance& golden, const 
     if (known == "run_id" || known == "recorded_at" || old.empty() || value.empty() || old == value) return;
     lines.push_back(fmt::format("{}: golden {}, result {}", name, old, value));
   });
+  for (const auto& [name, old] : golden.facts) {
+    const auto now = result.facts.find(name);
+    if (now == result.facts.end() || now->second == old) continue;
+    lines.push_back(fmt::format("facts.{}: golden {}, result {}", name, old, now->second));
+  }
   return lines;
 }
 

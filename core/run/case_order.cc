@@ -74,6 +74,7 @@ std::string engine_options(const plugin::Plugin& engine, const discover::EngineO
   } else {
     add("max_requests", options.max_requests);
     add("max_sequence_length", options.max_sequence_length);
+    if (!options.buffered.stop_words.empty()) add("stop_words", options.buffered.stop_words);
   }
   add("case", facts);
   if (!extra.empty()) json.update(Json::parse(extra));

@@ -23,10 +23,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
+constexpr const char* kOtherEngine = "choose another engine or leave --deterministic-mode out";
+
 // Who has to hold the levels of --deterministic-mode.
 std::vector<LevelClaim> claims_of(const plugin::Plugin& engine, const WorkerPlan& plan, const LoadedModel& model) {
-  std::vector<LevelClaim> claims = {
-      {"engine " + engine.name, engine.capabilities, "choose another engine or leave --deterministic-mode out"}};
+  std::vector<LevelClaim> claims = {{"engine " + engine.name, engine.capabilities, kOtherEngine}};
   if (model.plugin() == nullptr) return claims;
   const bool plain = plan.backend_options.empty() || plan.backend_options == "{}";
   claims.push_back({"backend " + plan.backend + (plain ? "" : " with " + plan.backend_options), model.levels(),
@@ -50,6 +51,11 @@ void CaseRunner::add_end(const Judged& judged, const Files& files, Json* event) 
   if (judged.provenance) (*event)["provenance"] = Json::parse(to_json(*judged.provenance));
   (*event)["actual"] = judged.actual_written ? files.actual.string() : "";
   (*event)["log"] = files.log.string();
+}
+
+// What the opened engine holds.
+LevelClaim CaseRunner::claim_of(const EngineAbout& about) const {
+  return {"engine " + engine_.name, about.capabilities, kOtherEngine};
 }
 
 bool CaseRunner::machine_failed(const Judged& judged) {

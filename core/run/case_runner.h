@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/plugin/registry.h"
+#include "core/run/deterministic_mode.h"
 #include "core/run/engine_session.h"
 #include "core/run/loaded_model.h"
 #include "core/run/maker.h"
@@ -27,6 +28,7 @@ class CaseRunner {
  private:
   struct Files;
   struct Judged;
+  LevelClaim claim_of(const EngineAbout& about) const;
   static bool machine_failed(const Judged& judged);
   static void add_end(const Judged& judged, const Files& files, nlohmann::ordered_json* event);
   bool run_repeats(const CaseOrder& order);

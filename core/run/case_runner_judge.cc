@@ -74,11 +74,11 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   }
   const CaseOrder& order = *filled;
   judged.summary.requests = order.prompts.size();
-  const EngineInput input{.engine = &engine_,
-                          .backend = model_.backend(),
-                          .model = model_.model(),
-                          .model_config_json = model_.config_json(),
-                          .tokenizer_json = model_.tokenizer_json()};
+  EngineInput input{.engine = &engine_,
+                    .backend = model_.backend(),
+                    .model = model_.model(),
+                    .model_config_json = model_.config_json(),
+                    .tokenizer_json = model_.tokenizer_json()};
   Measured measured;
   Result<SessionResult> session = run_passes(order, input, &measured);
   if (!session) {
@@ -86,8 +86,16 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
     judged.engine_failed = true;
     return judged;
   }
+  input.found = session->about.capabilities;
   add_session(*session, &judged.summary);
   judged.provenance = maker_.provenance(order.prompts.size(), session->batch);
+  judged.provenance->facts = session->about.facts;
+  const Status held = order.deterministic ? check_levels({claim_of(session->about)}) : Status();
+  if (!held.ok()) {
+    judged.verdict = {Verdict::kInvalid, held.message(), "", {}};
+    judged.engine_failed = true;
+    return judged;
+  }
   ResultSet& actual = judged.results;
   actual.requests = std::move(session->records);
   actual.quantities = std::move(quantities);
@@ -107,10 +115,10 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
     judging["case"] = order.id;
     emit_(judging);
     EngineRerun rerun(input, order, model_.logits_mantissa(), model_.vocab_size());
-    std::string impossible = EngineRerun::impossible(engine_, order);
+    std::string impossible = EngineRerun::impossible(input, order);
     judged.verdict = judge_results({.plan = &plan_,
                                     .order = &order,
-                                    .engine = &engine_,
+                                    .about = &session->about,
                                     .registry = &registry_,
                                     .rerun = impossible.empty() ? &rerun : nullptr,
                                     .no_rerun = std::move(impossible),
@@ -153,6 +161,7 @@ CaseRunner::Judged CaseRunner::run_relation(const CaseOrder& order, const Files&
   add_session(laboratory.totals(), &judged.summary);
   judged.summary.requests = judged.results.requests.size();
   judged.provenance = maker_.provenance(judged.summary.requests, laboratory.totals().batch);
+  judged.provenance->facts = laboratory.totals().about.facts;
   if (judged.results.requests.empty()) return judged;
   Status written = write_results(files.reference.string(), outcome.reference);
   if (written.ok()) written = write_results(files.actual.string(), judged.results);

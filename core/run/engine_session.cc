@@ -18,6 +18,7 @@ struct Opened {
   std::string name;
   const assay_engine_table* table = nullptr;
   void* handle = nullptr;
+  const EngineAbout* about = nullptr;
   uint64_t first_id = 0;
 };
 
@@ -29,6 +30,7 @@ class Call {
       : engine_(std::move(engine)), order_(order), listener_(listener), changes_(changes) {}
 
   Result<SessionResult> run() {
+    result_.about = *engine_.about;
     submit_all();
     while (!open_ids_.empty()) {
       if (Status stepped = step(); !stepped.ok()) return stepped;
@@ -43,11 +45,11 @@ class Call {
     for (size_t i = 0; i < order_.prompts.size(); ++i) {
       auto request = sdk::sized<assay_request>();
       request.id = engine_.first_id + i;
-      if (order_.logprobs) request.want |= ASSAY_WANT_LOGPROBS;
-      if (order_.routing) request.want |= ASSAY_WANT_ROUTING;
+      if (order_.logprobs && can(ASSAY_CAP_LOGPROBS)) request.want |= ASSAY_WANT_LOGPROBS;
+      if (order_.routing && can(ASSAY_CAP_ROUTING)) request.want |= ASSAY_WANT_ROUTING;
       request.text = sdk::view(order_.prompts[i]);
       request.max_new_tokens = order_.max_new_tokens;
-      request.top_n = order_.top_n;
+      request.top_n = can(ASSAY_CAP_TOP_N) ? order_.top_n : 0;
       request.sampling.temperature = order_.temperature;
       request.sampling.top_k = order_.top_k;
       request.sampling.top_p = order_.top_p;
@@ -63,6 +65,8 @@ class Call {
       }
     }
   }
+
+  bool can(uint64_t capability) const { return engine_.about->can(capability); }
 
   static void apply(const RequestChange& change, assay_request* request) {
     if (change.logits) request->want |= ASSAY_WANT_LOGITS;
@@ -118,14 +122,15 @@ class Call {
     if (const metamorphic::Counters counters = metamorphic::counters_of(*record); counters.batch > 0) {
       batch->told = std::max(batch->told, counters.batch);
     }
+    const size_t generated = std::max({result.tokens.size, result.generated_logprobs.size, result.tpot.size});
     result_.prompt_tokens += result.prompt_ids.size;
-    result_.generated_tokens += result.tokens.size;
+    result_.generated_tokens += generated;
     result_.prefill_tokens += result.prefill_tokens;
     ++batch->finished;
     batch->prefill_seconds = std::max(batch->prefill_seconds, result.prefill_seconds);
     batch->decode_seconds = std::max(batch->decode_seconds, result.decode_seconds);
     result_.records.push_back(*std::move(record));
-    if (listener_.finished) listener_.finished(name_of(event.id), result.tokens.size, watch_.seconds());
+    if (listener_.finished) listener_.finished(name_of(event.id), generated, watch_.seconds());
   }
 
   // An event that ends a request which is not running.
@@ -174,15 +179,18 @@ Result<EngineSession> EngineSession::open(const EngineInput& input, const std::s
     // No request ran yet: the machine lacks memory, the engine did not die of it.
     return named.code() == StatusCode::kExhausted ? infra(named.message()) : named;
   }
-  return EngineSession(input.engine->name, table, handle);
+  std::unique_ptr<void, Closer> owned(handle, Closer{table});
+  Result<EngineAbout> about = about_of(*input.engine, handle);
+  if (!about) return about.status();
+  return EngineSession(input.engine->name, table, std::move(owned), *std::move(about));
 }
 
 Result<SessionResult> EngineSession::call(const CaseOrder& order, const SessionListener& listener,
                                           const std::vector<RequestChange>& changes) {
   const uint64_t first = order.request_ids.empty() ? std::max(next_id_, order.first_id) : next_id_;
   next_id_ = first + order.prompts.size();
-  return Call({.name = name_, .table = table_, .handle = engine_.get(), .first_id = first}, order, listener, changes)
-      .run();
+  const Opened opened{.name = name_, .table = table_, .handle = engine_.get(), .about = &about_, .first_id = first};
+  return Call(opened, order, listener, changes).run();
 }
 
 Status EngineSession::reset() {

@@ -13,6 +13,7 @@
 #include "assay/plugin_abi.h"
 #include "assay/status.h"
 #include "core/plugin/plugin.h"
+#include "core/run/engine_about.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -24,6 +25,9 @@ struct EngineInput {
   void* model = nullptr;
   std::string model_config_json = "{}";
   std::string tokenizer_json = "{}";
+  std::optional<uint64_t> found = {};  // capabilities of a handle that was opened; nullopt: none was yet
+
+  bool can(uint64_t capability) const { return (found.value_or(engine->capabilities) & capability) == capability; }
 };
 
 struct FailedRequest {
@@ -42,6 +46,7 @@ struct SessionResult {
   double prefill_seconds = 0;  // batches one after the other: of a batch, the longest counts
   double decode_seconds = 0;
   double first_token_seconds = 0;  // from the call to the first token event; 0: none came
+  EngineAbout about;
   uint64_t batch = 0;  // most requests in one forward; of an engine that does not tell, finished by one step
 };
 
@@ -65,17 +70,19 @@ struct RequestChange {
 // An engine, open for one call after the other. Closed when destroyed. Move-only. For one thread.
 class EngineSession {
  public:
-  // What `input` names outlives the session. Fails with the code of an engine that cannot be opened; where it lacked
-  // memory, with kInfra.
+  // What `input` names outlives the session. Fails with the code of an engine that cannot be opened or that about_of
+  // refuses; where it lacked memory, with kInfra.
   static Result<EngineSession> open(const EngineInput& input, const std::string& options);
 
-  // Submits every prompt and steps until nothing is pending. A request that the engine refuses or fails is in
+  // Submits every prompt and steps until nothing is pending. Outputs that the engine cannot give are not asked for. A
+  // request that the engine refuses or fails is in
   // `failed`, the others finish. The call fails when the engine breaks; the session is then of no use any more.
   // `changes`: one of each prompt, or empty.
   Result<SessionResult> call(const CaseOrder& order, const SessionListener& listener,
                              const std::vector<RequestChange>& changes = {});
   // The engine's own.
   Status reset();
+  const EngineAbout& about() const { return about_; }
 
  private:
   struct Closer {
@@ -83,12 +90,14 @@ class EngineSession {
     void operator()(void* engine) const { table->close(engine); }
   };
 
-  EngineSession(std::string name, const assay_engine_table* table, void* engine)
-      : name_(std::move(name)), table_(table), engine_(engine, Closer{table}) {}
+  EngineSession(std::string name, const assay_engine_table* table, std::unique_ptr<void, Closer> engine,
+                EngineAbout about)
+      : name_(std::move(name)), table_(table), engine_(std::move(engine)), about_(std::move(about)) {}
 
   std::string name_;
   const assay_engine_table* table_;
   std::unique_ptr<void, Closer> engine_;
+  EngineAbout about_;
   uint64_t next_id_ = 0;  // of the next request: ids ascend over calls
 };
 

@@ -13,7 +13,8 @@ CaseVerdict judge_results(const Judging& judging, const ResultSet& actual) {
   options.known.enabled = order.known_completion;
   options.known.sources = order.known_sources;
   if (order.max_new_tokens > 0) options.most_tokens = static_cast<uint64_t>(order.max_new_tokens);
-  options.capabilities = judging.engine->capabilities;
+  options.capabilities = judging.about->capabilities;
+  options.found_out = judging.about->facts;
   options.lookup = [&](std::string_view metric) { return judging.registry->comparator_table(metric); };
   compare::JudgeInput input{.options = &options,
                             .golden = nullptr,

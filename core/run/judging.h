@@ -8,6 +8,7 @@
 #include "assay/verdict.h"
 #include "core/compare/rerun.h"
 #include "core/plugin/registry.h"
+#include "core/run/engine_about.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -15,7 +16,7 @@ namespace assay::run {
 struct Judging {
   const WorkerPlan* plan = nullptr;  // all borrowed, none null but the last two
   const CaseOrder* order = nullptr;
-  const plugin::Plugin* engine = nullptr;      // its capabilities explain what is missing
+  const EngineAbout* about = nullptr;          // of the engine that ran: it explains what is missing
   plugin::PluginRegistry* registry = nullptr;  // of comparators
   compare::Rerun* rerun = nullptr;             // null: the engine cannot be run again, no_rerun says why
   std::string no_rerun = "no engine to run again";

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "assay/sdk.hpp"
 #include "backends/model/checkpoint/checkpoint.h"
 #include "backends/model/checkpoint/rewrite.h"
 #include "core/run/reanchor.h"
@@ -64,14 +65,6 @@ Asked asked_of(const metamorphic::Call& call, const CaseOrder& way_order) {
   return asked;
 }
 
-EngineInput input_of(const plugin::Plugin& engine, const LoadedModel& model) {
-  return {.engine = &engine,
-          .backend = model.backend(),
-          .model = model.model(),
-          .model_config_json = model.config_json(),
-          .tokenizer_json = model.tokenizer_json()};
-}
-
 // EngineRerun with all that it borrows.
 class WayRerun final : public compare::Rerun {
  public:
@@ -123,6 +116,29 @@ EngineLaboratory::~EngineLaboratory() {
   if (!input_.scratch.empty()) fs::remove_all(input_.scratch, code);
 }
 
+EngineInput EngineLaboratory::input_of(const plugin::Plugin& engine, const LoadedModel& model) const {
+  EngineInput input{.engine = &engine,
+                    .backend = model.backend(),
+                    .model = model.model(),
+                    .model_config_json = model.config_json(),
+                    .tokenizer_json = model.tokenizer_json()};
+  if (const auto found = found_.find(engine.name); found != found_.end()) input.found = found->second;
+  return input;
+}
+
+uint64_t EngineLaboratory::found_of(const plugin::Plugin& engine) const {
+  const auto known = found_.find(engine.name);
+  if (known != found_.end()) return known->second;
+  uint64_t found = engine.capabilities;
+  if (&engine == input_.engine && ASSAY_KNOWS(engine.engine(), info) && engine.engine()->info != nullptr) {
+    const Result<EngineSession> session =
+        EngineSession::open(input_of(engine, *input_.model), input_.order->engine_options);
+    if (session) found = session->about().capabilities;  // else the first way says what is wrong
+  }
+  found_[engine.name] = found;
+  return found;
+}
+
 Result<const plugin::Plugin*> EngineLaboratory::engine_of(const std::string& name) const {
   if (name.empty() || name == input_.engine->name) return input_.engine;
   return input_.registry->find(plugin::Kind::kEngine, name);
@@ -131,7 +147,7 @@ Result<const plugin::Plugin*> EngineLaboratory::engine_of(const std::string& nam
 std::optional<uint64_t> EngineLaboratory::capabilities(const std::string& engine) const {
   const Result<const plugin::Plugin*> found = engine_of(engine);
   if (!found) return std::nullopt;
-  return (*found)->capabilities;
+  return found_of(**found);
 }
 
 bool EngineLaboratory::has_engine_option(const std::string& engine, const std::string& member) const {
@@ -159,7 +175,7 @@ Result<WayResult> EngineLaboratory::run(const Way& way) {
   result.engine = (*engine)->name;
   result.device = loaded.device();
   result.checkpoint = loaded.checkpoint();
-  result.determinism = (*engine)->capabilities & plugin::kLevels;
+  result.determinism = found_of(**engine) & plugin::kLevels;
   if (loaded.backend() != nullptr) result.determinism &= loaded.levels();
   const CaseOrder order = order_of_way(way, *input_.order, **engine, own_engine);
   if (Status ran = run_calls(way, order, input_of(**engine, loaded), &result); !ran.ok()) return ran;
@@ -172,6 +188,8 @@ Status EngineLaboratory::run_calls(const Way& way, const CaseOrder& way_order, c
                                    WayResult* result) {
   Result<EngineSession> session = EngineSession::open(engine, way_order.engine_options);
   if (!session) return session.status();
+  found_[engine.engine->name] = session->about().capabilities;
+  if (engine.engine == input_.engine) totals_.about = session->about();
   SessionListener listener;
   listener.finished = [&](const std::string& id, size_t tokens, double seconds) {
     if (input_.finished) input_.finished(way.name, id, tokens, seconds);
@@ -201,8 +219,9 @@ std::unique_ptr<compare::Rerun> EngineLaboratory::rerun(const Way& way) {
   const Result<const LoadedModel*> model = model_of(way);
   if (!model) return nullptr;
   Asked asked = asked_of(way.calls[0], order_of_way(way, *input_.order, **engine, *engine == input_.engine));
-  if (!EngineRerun::impossible(**engine, asked.order).empty()) return nullptr;
-  return std::make_unique<WayRerun>(input_of(**engine, **model), std::move(asked), **model);
+  EngineInput input = input_of(**engine, **model);
+  if (!EngineRerun::impossible(input, asked.order).empty()) return nullptr;
+  return std::make_unique<WayRerun>(std::move(input), std::move(asked), **model);
 }
 
 void EngineLaboratory::add_totals(const SessionResult& session) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -56,11 +57,15 @@ class EngineLaboratory final : public metamorphic::Laboratory {
   Status run_calls(const metamorphic::Way& way, const CaseOrder& order, const EngineInput& engine,
                    metamorphic::WayResult* result);
   void add_totals(const SessionResult& session);
+  // What an engine can do: of one that says so itself, what its last handle said.
+  uint64_t found_of(const plugin::Plugin& engine) const;
+  EngineInput input_of(const plugin::Plugin& engine, const LoadedModel& model) const;
 
   LaboratoryInput input_;
   std::optional<LoadedModel> other_model_;
-  std::string other_model_of_;  // what it was opened for
-  SessionResult totals_;
+  std::string other_model_of_;                     // what it was opened for
+  SessionResult totals_;                           // `about`: of the case's engine
+  mutable std::map<std::string, uint64_t> found_;  // engine → capabilities of its last handle
 };
 
 // The order of a way on this engine: options, outputs, sampling; without prompts.

@@ -86,7 +86,8 @@ EngineRerun::EngineRerun(const EngineInput& input, const CaseOrder& order, int l
       vocab_size_(vocab_size),
       changes_(std::move(changes)) {}
 
-std::string EngineRerun::impossible(const plugin::Plugin& engine, const CaseOrder& order) {
+std::string EngineRerun::impossible(const EngineInput& input, const CaseOrder& order) {
+  const plugin::Plugin& engine = *input.engine;
   if (engine.can(ASSAY_CAP_RECORDED))
     return "engine " + engine.name + " reads recorded results: no engine to run again";
   if (order.top_k != 1) {
@@ -95,7 +96,7 @@ std::string EngineRerun::impossible(const plugin::Plugin& engine, const CaseOrde
   }
   for (const auto& [capability, what] :
        {std::pair(ASSAY_CAP_TOKENS, "tokens"), {ASSAY_CAP_TOP_N, "top-n logprobs"}, {ASSAY_CAP_LOGPROBS, "logprobs"}}) {
-    if (!engine.can(static_cast<uint64_t>(capability))) return "engine " + engine.name + " cannot supply " + what;
+    if (!input.can(static_cast<uint64_t>(capability))) return "engine " + engine.name + " cannot supply " + what;
   }
   return "";
 }
@@ -114,7 +115,7 @@ std::vector<RequestChange> EngineRerun::own_changes() const {
 CaseOrder EngineRerun::rerun_order() const {
   CaseOrder order = order_;
   order.logprobs = true;
-  order.routing = input_.engine->can(ASSAY_CAP_ROUTING);  // its margins tell whether experts tied
+  order.routing = input_.can(ASSAY_CAP_ROUTING);  // its margins tell whether experts tied
   order.top_n = std::max(order.top_n, kRerunTopN);
   if (vocab_size_ > 0) order.top_n = std::min(order.top_n, vocab_size_);
   return order;
@@ -129,8 +130,7 @@ Result<RerunResult> EngineRerun::run(const RerunInput& input) {
   const bool none = std::all_of(input.parted.begin(), input.parted.end(),
                                 [&](const PartedRequest& parted) { return golden.count(parted.id) == 0; });
   if (none && !refused.empty()) return unsupported(refused.begin()->second);
-  Result<RerunResult> result =
-      input_.engine->can(ASSAY_CAP_FORCED_TOKENS) ? forced(input, golden) : continued(input, golden);
+  Result<RerunResult> result = input_.can(ASSAY_CAP_FORCED_TOKENS) ? forced(input, golden) : continued(input, golden);
   if (!result) return result;
   for (const auto& [id, why] : refused) {
     RerunRequest request;
@@ -142,7 +142,7 @@ Result<RerunResult> EngineRerun::run(const RerunInput& input) {
 }
 
 Result<RerunResult> EngineRerun::run_own(const RerunInput& input) {
-  if (!input_.engine->can(ASSAY_CAP_FORCED_TOKENS))
+  if (!input_.can(ASSAY_CAP_FORCED_TOKENS))
     return unsupported("engine " + input_.engine->name + " cannot force tokens");
   Tokens own;
   for (const RequestRecord& record : input.actual->requests) {

@@ -23,7 +23,7 @@ class EngineRerun final : public compare::Rerun {
               std::vector<RequestChange> changes = {});
 
   // Why this engine cannot be run again for this order; empty: it can.
-  static std::string impossible(const plugin::Plugin& engine, const CaseOrder& order);
+  static std::string impossible(const EngineInput& input, const CaseOrder& order);
 
   int logits_mantissa() const override { return logits_mantissa_; }
   Result<compare::RerunResult> run(const compare::RerunInput& input) override;

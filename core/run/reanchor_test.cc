@@ -212,14 +212,14 @@ TEST_F(Reanchor, TextsWithoutTokensAreTokenizedByTheEngine) {
 }
 
 TEST_F(Reanchor, SaysWhyAnEngineCannotBeRunAgain) {
-  EXPECT_EQ(EngineRerun::impossible(plugin_, order_), "");
+  EXPECT_EQ(EngineRerun::impossible({.engine = &plugin_}, order_), "");
   order_.top_k = 0;
-  EXPECT_THAT(EngineRerun::impossible(plugin_, order_), HasSubstr("greedy decoding alone"));
+  EXPECT_THAT(EngineRerun::impossible({.engine = &plugin_}, order_), HasSubstr("greedy decoding alone"));
   order_.top_k = 1;
   plugin_.capabilities = kCanAll & ~uint64_t{ASSAY_CAP_TOP_N};
-  EXPECT_THAT(EngineRerun::impossible(plugin_, order_), HasSubstr("cannot supply top-n logprobs"));
+  EXPECT_THAT(EngineRerun::impossible({.engine = &plugin_}, order_), HasSubstr("cannot supply top-n logprobs"));
   plugin_.capabilities = kCanAll | ASSAY_CAP_RECORDED;
-  EXPECT_THAT(EngineRerun::impossible(plugin_, order_), HasSubstr("no engine to run again"));
+  EXPECT_THAT(EngineRerun::impossible({.engine = &plugin_}, order_), HasSubstr("no engine to run again"));
 }
 
 }  // namespace

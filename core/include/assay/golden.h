@@ -116,9 +116,9 @@ std::string results_text(const ResultSet& set);
 Status write_results(const std::string& path, const ResultSet& set);
 
 // A finished request as a record; copies everything. Strings without data (null pointer) and empty arrays stay
-// nullopt, but tokens are always there; a candidate without text is named by its decimal id. Logprobs are joined into
-// `logprobs`, those of a request without generated tokens being the prompt's. Of equal texts within a position the last
-// entry counts, at the first one's place. Members that the engine's ABI does not know stay nullopt.
+// nullopt; so do tokens, if texts or logprobs came without ids. A candidate without text is named by its decimal id.
+// Logprobs are joined into `logprobs`; without generated tokens they are the prompt's. Of equal texts in a position
+// the last entry counts, at the first one's place. Members unknown to the engine's ABI stay nullopt.
 // Fails with kInvalid when result.extra is not empty and no JSON object, or sizes contradict each other.
 Result<RequestRecord> record_of(const assay_result& result, std::string id);
 

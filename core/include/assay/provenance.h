@@ -30,7 +30,8 @@ struct Provenance {
   std::string device = {};            // as the backend says
   std::string driver = {};            // kernel release, or the accelerator's driver version
   std::string platform = {};
-  std::string schedule = {};  // "2 requests, batch 1"
+  std::string schedule = {};                      // "2 requests, batch 1"
+  std::map<std::string, std::string> facts = {};  // that the opened engine told of itself: its server, its model ...
 };
 
 // Run-to-run and batch-to-batch noise of one metric, measured by calibration.
@@ -76,7 +77,7 @@ std::string to_json(const Provenance& provenance);
 Result<Provenance> parse_provenance(std::string_view json);
 
 // A line for each member that both sides know and that differs, run_id and recorded_at apart: "device: golden NVIDIA
-// H200, result cpu avx512 x2".
+// H200, result cpu avx512 x2". Facts by their names: "facts.model: golden a, result b".
 std::vector<std::string> provenance_differences(const Provenance& golden, const Provenance& result);
 
 }  // namespace assay

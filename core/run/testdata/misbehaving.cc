@@ -12,6 +12,8 @@
 //   turns FILE WORD...  finishes; the text is the first WORD the first time, the second the second time and so on, as
 //               counted in FILE; the last one stays. WORD! means the text WORD with one token more; segv ends the
 //               process, fail fails
+//   wishes      finishes; the text says which outputs were asked for
+// The option "info" says what the opened engine tells of itself: text_only, too_much, bad_facts or fails.
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +38,7 @@ using assay::Status;
 struct Request {
   uint64_t id;
   std::string prompt;
+  std::string wishes;
 };
 
 struct Engine {
@@ -45,6 +48,7 @@ struct Engine {
   std::string text;
   std::string prompt;
   std::string message;
+  std::string options;
   std::vector<int32_t> tokens;
   std::vector<int32_t> prompt_ids;
   std::vector<double> tpot;
@@ -120,7 +124,9 @@ int32_t open(const assay_engine_config* config, void** engine, assay_error* erro
     const std::string options(assay::sdk::text(config->options));
     if (options.find("\"refuse_to_open\"") != std::string::npos) return assay::invalid("told to refuse");
     if (options.find("\"large_cache\"") != std::string::npos) return assay::exhausted("cache: 9 GB needed, 1 GB free");
-    *engine = new Engine;
+    auto* made = new Engine;
+    made->options = options;
+    *engine = made;
     return {};
   });
 }
@@ -129,7 +135,8 @@ int32_t submit(void* handle, const assay_request* request, assay_error* error) {
   return assay::sdk::guarded(error, [&]() -> Status {
     const std::string prompt(assay::sdk::text(request->text));
     if (prompt.rfind("refuse", 0) == 0) return assay::exhausted("prompt refused");
-    static_cast<Engine*>(handle)->queue.push_back({request->id, prompt});
+    static_cast<Engine*>(handle)->queue.push_back(
+        {request->id, prompt, "want " + std::to_string(request->want) + " top_n " + std::to_string(request->top_n)});
     return {};
   });
 }
@@ -161,6 +168,7 @@ int32_t step(void* handle, const assay_event** events, size_t* count, size_t* pe
           const char* value = std::getenv(engine.text.c_str());
           engine.text = value == nullptr ? "(unset)" : value;
         }
+        if (word == "wishes") engine.text = request.wishes;
         engine.prompt = request.prompt;
         engine.tokens.assign(engine.text.begin(), engine.text.end());
         if (word == "turns" && engine.text.ends_with('!')) engine.text.pop_back();
@@ -193,8 +201,23 @@ int32_t reset(void* handle, assay_error*) {
 
 void close(void* handle) { delete static_cast<Engine*>(handle); }
 
+int32_t info(void* handle, assay_engine_info* about, assay_error* error) {
+  return assay::sdk::guarded(error, [&]() -> Status {
+    const std::string& options = static_cast<Engine*>(handle)->options;
+    const auto told = [&options](const char* word) { return options.find(word) != std::string::npos; };
+    about->facts = assay::sdk::view(told("bad_facts") ? R"({"server": 7})" : "");
+    if (told("fails")) return assay::infra("the server went away");
+    if (told("too_much")) about->capabilities |= ASSAY_CAP_ROUTING;
+    if (told("text_only")) {
+      about->capabilities = ASSAY_CAP_TEXT;
+      about->facts = assay::sdk::view(R"({"server": "toy 1.0", "tokens": "no answer to a probe had ids"})");
+    }
+    return {};
+  });
+}
+
 const assay_engine_table kTable = {
-    sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close, nullptr, nullptr};
+    sizeof(assay_engine_table), 0, open, submit, cancel, step, reset, close, info, nullptr};
 
 const assay_plugin kPlugin = {.magic = ASSAY_PLUGIN_MAGIC,
                               .size = sizeof(assay_plugin),

@@ -58,9 +58,9 @@ typedef struct assay_result {
   assay_str prompt;                 /* the prompt as text */
   assay_str text;                   /* generated text */
   assay_ids prompt_ids;             /* empty where unknown */
-  assay_ids tokens;                 /* generated */
+  assay_ids tokens;                 /* generated; empty beside a text where the engine knows no ids */
   assay_doubles prompt_logprobs;    /* (prompt_ids.size - 1) or empty */
-  assay_doubles generated_logprobs; /* (tokens.size) or empty */
+  assay_doubles generated_logprobs; /* (tokens.size) or empty; without ids, one a generated token */
   assay_candidates prompt_top_n;
   assay_candidates generated_top_n;
   assay_doubles tpot;      /* (tokens.size) seconds; [0] holds the prefill */
@@ -104,7 +104,7 @@ typedef struct assay_engine_info {
   uint32_t size;
   uint32_t reserved;
   uint64_t capabilities; /* ASSAY_CAP_* of this handle: never more than the descriptor has */
-  /* JSON object of strings for the provenance of results, {"server": "...", "model": "..."}; valid until close. */
+  /* JSON object of strings for provenance; a member named as a capability ("top_n") says how that was found out. */
   assay_str facts;
 } assay_engine_info;
 

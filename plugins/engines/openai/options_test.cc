@@ -1,0 +1,69 @@
+#include "plugins/engines/openai/options.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plugins/engines/openai/schedule.h"
+
+namespace assay::engines::openai {
+namespace {
+
+using testing::HasSubstr;
+
+std::string failure(const std::string& json) {
+  const Result<OpenaiOptions> options = parse_openai_options(json);
+  return options.ok() ? "" : options.status().message();
+}
+
+TEST(OpenaiOptions, UrlLosesWhatTheApiAdds) {
+  EXPECT_EQ(parse_openai_options(R"({"url": "http://h:1/v1/"})")->url, "http://h:1");
+  EXPECT_EQ(parse_openai_options(R"({"url": "https://h/base"})")->url, "https://h/base");
+}
+
+TEST(OpenaiOptions, RefusesWhatCannotBe) {
+  EXPECT_THAT(failure("{}"), HasSubstr("url is not set"));
+  EXPECT_THAT(failure(R"({"url": "ftp://h"})"), HasSubstr("expected http:// or https://"));
+  EXPECT_THAT(failure(R"({"url": "http://me:secret@h"})"), HasSubstr("names a user"));
+  EXPECT_THAT(failure(R"({"url": "http://h?x"})"), HasSubstr("no query"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "server": {"command": ["x", "{port}"]}})"), HasSubstr("both given"));
+  EXPECT_THAT(failure(R"({"server": {"command": ["x"]}})"), HasSubstr("no {port}"));
+  EXPECT_THAT(failure(R"({"server": {"command": []}})"), HasSubstr("server.command is empty"));
+  EXPECT_THAT(failure(R"({"server": {"command": ["x", "{port}"], "ready": "health"}})"), HasSubstr("begins with '/'"));
+  EXPECT_THAT(failure(R"({"server": {"comand": ["x"]}})"), HasSubstr("unknown member comand"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "headers": {"X-Api-Key": "a"}})"), HasSubstr("looks like a secret"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "headers": {"Authorization": "a"}})"), HasSubstr("looks like a secret"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "headers": {"A": "b\r\nC: d"}})"), HasSubstr("no header"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "api_key_header": "none"})"), HasSubstr("api_key_header"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "api": "chat", "prompt_logprobs": "echo"})"), HasSubstr("has not"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "concurrency": 0})"), HasSubstr("from 1 to 4096"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "messages": [1]})"), HasSubstr("a list of objects"));
+  EXPECT_THAT(failure(R"({"url": "http://h", "insecure": true})"), HasSubstr("unknown member insecure"));
+}
+
+TEST(OpenaiOptions, TheSchemaNamesEveryMember) {
+  const nlohmann::json schema = nlohmann::json::parse(kOpenaiOptionsSchema);
+  const std::string known = failure(R"({"url": "http://h", "no_such": 1})");
+  for (const auto& [name, about] : schema["properties"].items()) EXPECT_THAT(known, HasSubstr(name));
+}
+
+TEST(Schedule, KeepsToOrderAndRate) {
+  OpenaiOptions options;
+  const auto places = [](const std::vector<Arrival>& arrivals) {
+    std::vector<size_t> list;
+    for (const Arrival& arrival : arrivals) list.push_back(arrival.place);
+    return list;
+  };
+  EXPECT_THAT(places(schedule(3, options)), testing::ElementsAre(0, 1, 2));
+  options.order = "reversed";
+  EXPECT_THAT(places(schedule(3, options)), testing::ElementsAre(2, 1, 0));
+  options.order = "shuffled";
+  EXPECT_THAT(places(schedule(50, options)), testing::UnorderedElementsAreArray(places(schedule(50, OpenaiOptions()))));
+  EXPECT_NE(places(schedule(50, options)), places(schedule(50, OpenaiOptions())));
+  EXPECT_EQ(places(schedule(50, options)), places(schedule(50, options)));
+  options.requests_per_second = 100;
+  EXPECT_NEAR(schedule(5000, options).back().seconds, 50, 5);
+}
+
+}  // namespace
+}  // namespace assay::engines::openai

@@ -1,0 +1,156 @@
+#include "plugins/engines/openai/server.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "assay/sdk.hpp"
+#include "core/command/log_tail.h"
+#include "core/command/redact.h"
+#include "plugins/engines/openai/http/client.h"
+
+extern char** environ;
+
+namespace assay::engines::openai {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+constexpr const char* kHost = "127.0.0.1";
+constexpr std::chrono::milliseconds kBetweenProbes{50};
+constexpr double kProbeSeconds = 5;  // of one request whether it is ready
+
+// A port that nothing listened on just now.
+Result<int> free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool found = socket >= 0 && ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  const std::string why = std::error_code(errno, std::generic_category()).message();
+  if (socket >= 0) ::close(socket);
+  if (!found) return infra(fmt::format("server: no free port on {}: {}", kHost, why));
+  return static_cast<int>(ntohs(address.sin_port));
+}
+
+std::string replaced(std::string word, int port) {
+  for (const auto& [name, value] :
+       {std::pair<std::string, std::string>("{port}", std::to_string(port)), {"{host}", kHost}}) {
+    for (size_t at = word.find(name); at != std::string::npos; at = word.find(name, at + value.size())) {
+      word.replace(at, name.size(), value);
+    }
+  }
+  return word;
+}
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals != std::string_view::npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+// Beside engine.log, which stderr is while a case runs.
+fs::path log_file(const ServerOptions& server) {
+  if (!server.log.empty()) return server.log;
+  std::error_code code;
+  const fs::path log = fs::read_symlink("/proc/self/fd/2", code);
+  if (!code && fs::is_regular_file(log, code)) return log.parent_path() / "server.log";
+  return fs::temp_directory_path() / fmt::format("assay-server-{}.log", ::getpid());
+}
+
+// What a program prints may hold the secrets of its environment.
+std::string hide_secrets(const std::string& text, const std::map<std::string, std::string>& environment) {
+  return command::Redactor(environment).text(text);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(const OpenaiOptions& options, const Host& host) {
+  const ServerOptions& given = options.server;
+  const Result<int> port = free_port();
+  if (!port) return port.status();
+  command::CommandOptions command;
+  for (const std::string& word : given.command) command.argv.push_back(replaced(word, *port));
+  command.environment = own_environment();
+  for (const auto& [name, value] : given.environment) command.environment[name] = replaced(value, *port);
+  command.folder = given.folder;
+  const fs::path log = log_file(given);
+  command.output = command.errors = log;
+  command.kill_grace = std::chrono::milliseconds(static_cast<int64_t>(given.stop_seconds * 1000));
+  std::unique_ptr<Server> server(new Server(fmt::format("http://{}:{}", kHost, *port), log, given.stop_seconds));
+  Result<command::Command> started = command::Command::start(std::move(command));
+  if (!started) return started.status().with("server");
+  server->command_.emplace(*std::move(started));
+  host.log(ASSAY_LOG_INFO, fmt::format("server: started at {}, process {}, log {}", server->url_,
+                                       server->command_->pid(), log.string()));
+  if (Status ready = server->wait_until_ready(options, host); !ready.ok()) return ready;
+  return server;
+}
+
+Server::~Server() {
+  if (!command_ || end_) return;
+  command_->stop();
+  command_->wait(std::chrono::milliseconds(static_cast<int64_t>(stop_seconds_ * 1000) + 2000));
+}
+
+Status Server::check() {
+  if (command_ && !end_) end_ = command_->poll();
+  if (!end_) return {};
+  return internal(fmt::format("the server ended: {}{}", end_->text(), tail()));
+}
+
+std::string Server::tail() const {
+  const std::string lines = hide_secrets(command::last_lines(log_, 5, 600), own_environment());
+  return fmt::format("; log {}{}", log_.string(), lines.empty() ? " is empty" : ": " + lines);
+}
+
+Status Server::wait_until_ready(const OpenaiOptions& options, const Host& host) {
+  HttpLimits limits = options.limits;
+  limits.whole_seconds = limits.first_byte_seconds = limits.between_seconds = kProbeSeconds;
+  Result<std::unique_ptr<HttpClient>> client = HttpClient::open(limits);
+  if (!client) return client.status();
+  std::string path = options.server.ready.empty() ? "/health" : options.server.ready;
+  const Clock::time_point begin = Clock::now();
+  std::string seen = "nothing";
+  while (true) {
+    if (host.cancelled()) return Status(StatusCode::kCancelled, "the run is to stop");
+    if (Status lives = check(); !lives.ok()) return infra(lives.message() + " (before it was ready)");
+    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (waited > options.server.ready_seconds) {
+      return infra(
+          fmt::format("the server is not ready after {:.1f} s (server.ready_seconds is {:g}): GET {}{} gave {}{}",
+                      waited, options.server.ready_seconds, url_, path, seen, tail()));
+    }
+    (*client)->start({.url = url_ + path, .body = "", .headers = {}, .sink = {}});
+    std::vector<HttpAnswer> ended;
+    while (ended.empty() && !host.cancelled() && check().ok()) ended = (*client)->poll(0.05);
+    if (ended.empty()) continue;
+    const HttpAnswer& answer = ended.front();
+    if (answer.transport.ok() && answer.code == 200) {
+      host.log(ASSAY_LOG_INFO, fmt::format("server: ready after {:.1f} s", waited));
+      return {};
+    }
+    seen = answer.transport.ok() ? fmt::format("HTTP {}", answer.code) : answer.transport.message();
+    if (answer.transport.ok() && answer.code == 404 && options.server.ready.empty() && path == "/health") {
+      path = "/v1/models";
+      continue;
+    }
+    std::this_thread::sleep_for(kBetweenProbes);
+  }
+}
+
+}  // namespace assay::engines::openai

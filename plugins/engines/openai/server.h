@@ -1,0 +1,44 @@
+// A server that the engine starts, waits for, and ends with all that it started.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "assay/status.h"
+#include "core/command/command.h"
+#include "plugins/engines/common/engine_border.h"
+#include "plugins/engines/openai/options.h"
+
+namespace assay::engines::openai {
+
+// For one thread at a time. Destroying it ends the tree of processes; so does the end of this process, however it ends.
+class Server {
+ public:
+  // Chooses a free port of 127.0.0.1, starts the command and waits until it answers. kInvalid or kNotFound for a
+  // command that cannot be started, kInfra for one that ends or is not ready in time (the end of its log is in the
+  // message), kCancelled once the host says so.
+  static Result<std::unique_ptr<Server>> start(const OpenaiOptions& options, const Host& host);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  const std::string& url() const { return url_; }
+  // kInternal once its program has ended: how, and the end of its log.
+  Status check();
+
+ private:
+  Server(std::string url, std::filesystem::path log, double stop_seconds)
+      : url_(std::move(url)), log_(std::move(log)), stop_seconds_(stop_seconds) {}
+  Status wait_until_ready(const OpenaiOptions& options, const Host& host);
+  std::string tail() const;
+
+  std::string url_;
+  std::filesystem::path log_;
+  double stop_seconds_;
+  std::optional<command::Command> command_;
+  std::optional<command::CommandEnd> end_;
+};
+
+}  // namespace assay::engines::openai

@@ -1,0 +1,112 @@
+#include "plugins/engines/openai/server.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "plugins/engines/openai/testdata/driver.h"
+
+namespace assay::engines::openai {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+const fs::path kProgram = fs::path(ASSAY_BINARY_DIR) / "tests/openai_test_server";
+
+class OwnServer : public testing::Test {
+ protected:
+  OwnServer() { fs::create_directories(dir_); }
+  ~OwnServer() override { fs::remove_all(dir_); }
+
+  json options(const std::vector<std::string>& words, double ready_seconds = 20) const {
+    std::vector<std::string> command = {kProgram.string(), "{port}"};
+    command.insert(command.end(), words.begin(), words.end());
+    return {{"server", {{"command", command}, {"ready_seconds", ready_seconds}, {"stop_seconds", 1}, {"log", log()}}},
+            {"prompt_logprobs", "off"},
+            {"probe_prompt", "the quick brown fox"},
+            {"backoff_seconds", 0.01}};
+  }
+  std::string log() const { return (dir_ / "server.log").string(); }
+  // Of the server, from the line that says where it was started.
+  static pid_t pid_in(const std::string& text) {
+    const size_t at = text.find("process ");
+    return at == std::string::npos ? -1 : std::stoi(text.substr(at + 8));
+  }
+  static bool lives(pid_t pid) {
+    for (int i = 0; i < 100 && ::kill(pid, 0) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return ::kill(pid, 0) == 0;
+  }
+
+  const fs::path dir_ = fs::path(testing::TempDir()) / ("openai_server_test." + std::to_string(::getpid()));
+};
+
+TEST_F(OwnServer, IsStartedAwaitedUsedAndKeptForTheNextEngine) {
+  const json given = options({"vllm", "", "0.3"});
+  Driver first;
+  const Status opened = first.open(given);
+  ASSERT_TRUE(opened.ok()) << opened.message();
+  ASSERT_TRUE(first.submit(0, "a").ok());
+  EXPECT_EQ(first.drain().finished.count(0), 1U);
+  first.close();
+  Driver second;
+  json other = given;
+  other["concurrency"] = 2;  // other options, the same server
+  ASSERT_TRUE(second.open(other).ok());
+  EXPECT_THAT(second.log(), testing::Not(HasSubstr("started at")));
+  ASSERT_TRUE(second.submit(0, "b").ok());
+  EXPECT_EQ(second.drain().finished.count(0), 1U);
+  EXPECT_EQ(::kill(pid_in(first.log()), 0), 0) << "it runs on until the process ends";
+}
+
+TEST_F(OwnServer, ThatEndsAtOnceIsInfraWithTheEndOfItsLog) {
+  Driver driver;
+  const Status opened = driver.open(options({"vllm", "exits"}));
+  EXPECT_EQ(opened.code(), StatusCode::kInfra);
+  EXPECT_THAT(opened.message(), HasSubstr("exit code 3"));
+  EXPECT_THAT(opened.message(), HasSubstr("no such model"));
+  EXPECT_TRUE(fs::exists(log()));
+}
+
+TEST_F(OwnServer, ThatIsNeverReadyIsEnded) {
+  for (const char* how : {"never_ready", "sleeps"}) {
+    Driver driver;
+    const Status opened = driver.open(options({"vllm", how}, 0.5));
+    EXPECT_EQ(opened.code(), StatusCode::kInfra) << how;
+    EXPECT_THAT(opened.message(), HasSubstr("the server is not ready after")) << how;
+    EXPECT_THAT(opened.message(), HasSubstr("starting")) << how << ": the end of its log";
+    EXPECT_FALSE(lives(pid_in(driver.log()))) << how;
+  }
+}
+
+TEST_F(OwnServer, ThatDiesInMidRunBreaksTheEngineAndIsStartedAnewForTheNext) {
+  const json given = options({"vllm", "late_dies"});
+  Driver driver;
+  const Status opened = driver.open(given);
+  ASSERT_TRUE(opened.ok()) << opened.message();
+  ASSERT_TRUE(driver.submit(0, "late x").ok());
+  const Ending ending = driver.drain();
+  EXPECT_EQ(ending.broke.code(), StatusCode::kInternal);
+  EXPECT_THAT(ending.broke.message(), HasSubstr("the server ended: exit code 7"));
+  Driver again;
+  ASSERT_TRUE(again.open(given).ok());
+  EXPECT_THAT(again.log(), HasSubstr("started at"));
+  ASSERT_TRUE(again.submit(0, "a").ok());
+  EXPECT_EQ(again.drain().finished.count(0), 1U);
+}
+
+TEST_F(OwnServer, ThatDoesNotExistIsSaid) {
+  Driver driver;
+  const Status opened = driver.open({{"server", {{"command", {"/no/such/server", "{port}"}}}}});
+  EXPECT_EQ(opened.code(), StatusCode::kNotFound);
+  EXPECT_THAT(opened.message(), HasSubstr("/no/such/server"));
+}
+
+}  // namespace
+}  // namespace assay::engines::openai

@@ -1,0 +1,92 @@
+// One server and how to ask it: bodies, headers, answers. What is secret stays here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/status.h"
+#include "plugins/engines/common/engine_border.h"
+#include "plugins/engines/openai/answer.h"
+#include "plugins/engines/openai/http/client.h"
+#include "plugins/engines/openai/options.h"
+#include "plugins/engines/openai/stream.h"
+
+namespace assay::engines::openai {
+
+// How token ids are asked for.
+enum class IdForm : uint8_t {
+  kNone,
+  kMembers,  // return_token_ids (vLLM), return_tokens (llama.cpp): beside the texts
+  kSpelled,  // return_tokens_as_token_ids (vLLM): instead of the texts
+};
+
+struct Drawing {
+  bool greedy = true;
+  double temperature = 1;
+  double top_p = 0;   // 0: not sent
+  int32_t top_k = 0;  // 0: not sent
+  std::optional<int64_t> seed = {};
+};
+
+// What the body of a request says.
+struct BodyInput {
+  std::string model = {};
+  Asked asked = {};
+  std::vector<int32_t> prompt_ids = {};  // instead of the text; completions alone
+  IdForm ids = IdForm::kNone;
+  bool stream = false;
+  Drawing drawing = {};
+};
+
+// Knows where the server is and what every request carries. For one thread.
+class Wire {
+ public:
+  // `options` outlives it. Reads the variable of the API key: kInvalid where it is not set or empty.
+  static Result<std::unique_ptr<Wire>> open(const OpenaiOptions& options, std::string url, const Host& host);
+
+  HttpClient& client() { return *client_; }
+  const std::string& url() const { return url_; }
+
+  HttpRequest get(const std::string& path) const;
+  HttpRequest post(const std::string& path, std::string body) const;
+  // To the endpoint of the API.
+  HttpRequest ask(const BodyInput& input) const;
+
+  // Starts, waits, and tries again as often as the options say. kCancelled once the host says so; else the failure of
+  // the transport.
+  Result<HttpAnswer> perform(const HttpRequest& request);
+
+  // Pause before the next try of a request that had `tries`; nullopt: it has failed for good.
+  std::optional<double> pause_after(const HttpAnswer& answer, int32_t tries) const;
+
+  // Waits so many seconds, or until the host says that the run is to stop.
+  void nap(double seconds) const;
+
+  // An answer to `ask`, checked; `stream` put it together, or is null. One line where it cannot be used; kInvalid for a
+  // wrong answer, kInternal for HTTP 5xx, kInfra for failures of the transport and for a server that refuses work.
+  Result<Checked> read(const HttpAnswer& answer, const StreamReader* stream, const Asked& asked) const;
+
+  // Asks once, whole or streamed.
+  Result<Checked> ask_and_read(const BodyInput& input);
+
+  // The text without the API key.
+  std::string clean(std::string text) const;
+  Status clean(const Status& status) const;
+
+ private:
+  Wire(const OpenaiOptions& options, std::string url, const Host& host)
+      : options_(options), url_(std::move(url)), host_(host) {}
+
+  const OpenaiOptions& options_;
+  const std::string url_;
+  const Host host_;
+  std::unique_ptr<HttpClient> client_;
+  std::vector<std::string> headers_;
+  std::string key_;  // secret
+};
+
+}  // namespace assay::engines::openai
