@@ -6,7 +6,7 @@
 #include "assay/sdk.hpp"
 #include "core/plugin/host.h"
 #include "core/plugin/plugin.h"
-#include "plugins/engines/toy_backend/toy_backend.h"
+#include "core/conformance/toy_backend.h"
 
 namespace assay::engines {
 namespace {
