@@ -28,7 +28,7 @@ constexpr Command kCommands[] = {
     {"golden", "lint: find golden files that cannot do their work", assay::cli::golden_command},
     {"recipe", "list and run the workloads of Megatron-LM's recipes", assay::cli::recipe_command},
     {"tokenize", "text to ids and back", assay::cli::tokenize_command},
-    {"plugin", "list and examine plugins", assay::cli::plugin_command},
+    {"plugin", "list, examine, begin and test plugins", assay::cli::plugin_command},
     {"bench", "measure decode, prefill and load beside the memory's speed", assay::cli::bench_command},
     {"self-test", "plant faults in an engine and see that each is noticed", assay::cli::self_test_command},
 };
