@@ -175,6 +175,7 @@ int32_t poll(void* handle, uint64_t id, assay_task_state* states, size_t count, 
       states[i].exit_code = tasks[i].exit_code;
       states[i].signal = tasks[i].signal;
       states[i].restarts = 0;
+      states[i].again = 0;
       states[i].where = {};
       states[i].reason = view(tasks[i].reason);
     }
