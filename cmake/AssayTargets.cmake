@@ -16,6 +16,7 @@ function(assay_plugin name)
   target_include_directories(${name} PRIVATE ${assay_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE assay_settings)
   set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${ASSAY_PLUGIN_DIR})
+  set_property(GLOBAL APPEND PROPERTY ASSAY_PLUGINS ${name})
   install(TARGETS ${name} LIBRARY DESTINATION lib/assay/plugins)
 endfunction()
 
