@@ -89,7 +89,7 @@ void check_capabilities(const Subject& subject, Findings& findings) {
   if (engine.can(ASSAY_CAP_ROUTING)) wish.want |= ASSAY_WANT_ROUTING;
   const Answer answer = engine.ask(0, wish);
   if (!answer.finished()) {
-    findings.not_checked("capabilities: a small request is not served: " + answer.message);
+    findings.nothing_checked("capabilities: a small request is not served: " + answer.message);
     return;
   }
   const bool recorded = engine.can(ASSAY_CAP_RECORDED);
@@ -108,7 +108,7 @@ void check_info(const Subject& subject, Findings& findings) {
   EngineUnderTest engine(subject, findings);
   if (!engine.opened()) return;
   if (!ASSAY_KNOWS(&table, info) || table.info == nullptr) {
-    findings.not_checked("the plugin has no `info`: its descriptor's capabilities hold");
+    findings.nothing_checked("the plugin has no `info`: its descriptor's capabilities hold");
     return;
   }
   auto info = sdk::sized<assay_engine_info>();

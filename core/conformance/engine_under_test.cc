@@ -61,8 +61,7 @@ EngineUnderTest::EngineUnderTest(const Subject& subject, Findings& findings)
   const Opening opening = open_engine(subject, findings, subject.options.options, model_.get());
   engine_ = opening.engine;
   if (!opening.called.ok()) {
-    findings.not_checked("open was refused with " + opening.called.text() +
-                         " (--options gives it what it needs)");
+    findings.nothing_checked("open was refused with " + opening.called.text() + " (--options gives it what it needs)");
   }
 }
 

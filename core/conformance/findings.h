@@ -20,16 +20,19 @@ class Findings {
   void fail(const std::string& message) { expect(false, message); }
   // What cannot be looked at here, and why.
   void not_checked(const std::string& reason);
+  // Likewise, where that leaves nothing of the whole check: what held on the way is then no pass.
+  void nothing_checked(const std::string& reason);
 
   bool ok() const { return failures_.empty(); }
   const std::vector<std::string>& failures() const { return failures_; }
   const std::vector<std::string>& left_out() const { return left_out_; }
-  uint64_t expectations() const { return expectations_; }
+  uint64_t expectations() const { return nothing_ ? 0 : expectations_; }
 
  private:
   std::vector<std::string> failures_;  // each once
   std::vector<std::string> left_out_;
   uint64_t expectations_ = 0;
+  bool nothing_ = false;
 };
 
 // What every check gets.

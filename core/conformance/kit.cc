@@ -59,7 +59,8 @@ std::string run_check(const std::filesystem::path& file, const KitOptions& optio
 
 std::string how_it_died(const plugin::ChildReport& report, const Watch& watch, std::chrono::milliseconds limit) {
   const std::string doing = watch.doing().empty() ? "loading" : watch.doing();
-  if (report.hung) return fmt::format("{}: did not come to an end within {} s", doing, static_cast<double>(limit.count()) / 1000.0);
+  if (report.hung)
+    return fmt::format("{}: did not come to an end within {} s", doing, static_cast<double>(limit.count()) / 1000.0);
   const std::string fault = watch.fault();
   return fmt::format("{}: the process died with {}{}{}", doing, report.death, fault.empty() ? "" : ": ", fault);
 }

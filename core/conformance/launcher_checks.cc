@@ -15,10 +15,10 @@
 namespace assay::conformance {
 namespace {
 
-// Waits up to ten seconds for `condition`.
+// Waits up to `seconds` for `condition`.
 template <class Condition>
-bool eventually(const Condition& condition) {
-  for (int i = 0; i < 500; ++i) {
+bool eventually(const Condition& condition, int seconds = 10) {
+  for (int i = 0; i < 50 * seconds; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -63,9 +63,8 @@ void expect_ended(Findings& findings, const std::string& folder, const std::stri
   for (const std::string& file : {name, name + ".child"}) {
     const pid_t pid = process_in(folder + "/" + file);
     if (pid == 0) continue;
-    if (findings.expect(
-            eventually([&] { return !alive(pid); }),
-            fmt::format("{}: {} still runs after 10 s", by, file == name ? "the task" : "a child of the task"))) {
+    if (findings.expect(eventually([&] { return !alive(pid); }, findings.ok() ? 4 : 0),
+                        fmt::format("{}: {} still runs", by, file == name ? "the task" : "a child of the task"))) {
       continue;
     }
     ::kill(pid, SIGKILL);

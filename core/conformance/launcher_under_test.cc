@@ -67,7 +67,7 @@ void LauncherUnderTest::close() {
 
 bool LauncherUnderTest::opened() const {
   if (launcher_ == nullptr)
-    findings_.not_checked("open was refused with " + opening_.text() + " (--options gives it what it needs)");
+    findings_.nothing_checked("open was refused with " + opening_.text() + " (--options gives it what it needs)");
   return launcher_ != nullptr;
 }
 

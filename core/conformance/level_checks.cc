@@ -24,7 +24,7 @@ Wish rich_wish(const EngineUnderTest& engine, size_t which) {
 bool claims(const EngineUnderTest& engine, Findings& findings, uint64_t level, const char* name) {
   if (!engine.opened()) return false;
   if (engine.can(level)) return true;
-  findings.not_checked(fmt::format("the plugin does not claim {}", name));
+  findings.nothing_checked(fmt::format("the plugin does not claim {}", name));
   return false;
 }
 
@@ -52,7 +52,7 @@ void check_l2(const Subject& subject, Findings& findings) {
   EngineUnderTest engine(subject, findings);
   if (!claims(engine, findings, ASSAY_CAP_L2, "L2")) return;
   if (!engine.can(ASSAY_CAP_BATCH)) {
-    findings.not_checked("the engine takes one request at a time: nothing runs beside another");
+    findings.nothing_checked("the engine takes one request at a time: nothing runs beside another");
     return;
   }
   constexpr size_t kRequests = 6;
@@ -89,13 +89,13 @@ void check_l3(const Subject& subject, Findings& findings) {
   EngineUnderTest engine(subject, findings);
   if (!claims(engine, findings, ASSAY_CAP_L3, "L3")) return;
   if (!engine.can(ASSAY_CAP_LOGPROBS) || !engine.can(ASSAY_CAP_PROMPT_LOGPROBS)) {
-    findings.not_checked("L3: it takes logprobs of prompts to compare prefill with decode");
+    findings.nothing_checked("L3: it takes logprobs of prompts to compare prefill with decode");
     return;
   }
   Wish decode = rich_wish(engine, 0);
   decode.top_n = 0;
   if (decode.ids.empty()) {
-    findings.not_checked("L3: it takes prompts as ids, which engines without a backend need not take");
+    findings.nothing_checked("L3: it takes prompts as ids, which engines without a backend need not take");
     return;
   }
   decode.max_new_tokens = 12;
