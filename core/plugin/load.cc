@@ -146,6 +146,11 @@ std::optional<LoadError> check_identity(const std::string& path, const FileName&
 }  // namespace
 
 std::optional<LoadError> load(const std::filesystem::path& file, const assay_host* host, Plugin* plugin) {
+  return load_for(file, {}, host, plugin);
+}
+
+std::optional<LoadError> load_for(const std::filesystem::path& file, AbiVersion asked, const assay_host* host,
+                                  Plugin* plugin) {
   const std::string path = file.string();
   const std::optional<FileName> expected = parse_file_name(file);
   if (!expected) {
@@ -166,7 +171,7 @@ std::optional<LoadError> load(const std::filesystem::path& file, const assay_hos
                  fmt::format("does not export {}; see docs on writing a plugin, or move it elsewhere", kQuery));
   }
   const auto query = &library.get<const assay_plugin*(uint32_t, uint32_t, const assay_host*)>(kQuery);
-  const assay_plugin* d = query(ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR, host);
+  const assay_plugin* d = query(asked.major, asked.minor, host);
   if (auto broken = check_descriptor(path, d)) return broken;
   if (auto broken = check_identity(path, *expected, d)) return broken;
   if (auto broken = check_table(path, expected->kind, d->table)) return broken;

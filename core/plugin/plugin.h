@@ -97,4 +97,12 @@ std::optional<LoadError> check_file(const std::filesystem::path& file);
 // Not to be called from two threads at once. On failure `*plugin` is untouched.
 std::optional<LoadError> load(const std::filesystem::path& file, const assay_host* host, Plugin* plugin);
 
+// Likewise, asking as a program of another ABI would.
+struct AbiVersion {
+  uint32_t major = ASSAY_ABI_MAJOR;
+  uint32_t minor = ASSAY_ABI_MINOR;
+};
+std::optional<LoadError> load_for(const std::filesystem::path& file, AbiVersion asked, const assay_host* host,
+                                  Plugin* plugin);
+
 }  // namespace assay::plugin

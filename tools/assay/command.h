@@ -38,6 +38,8 @@ int recipe_command(const Words& words);
 int report_command(const Words& words);
 int self_test_command(const Words& words);
 int bench_command(const Words& words);
+int new_command(const Words& words);
+int doctor_command(const Words& words);
 
 // Parses `words` into `values`; the positional words go to the option `positional` ("" : none are allowed). Prints help
 // or a usage error itself. Returns an exit code when the command is to end at once. Option names are never abbreviated.

@@ -15,6 +15,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
+    {"new", "write a new case", assay::cli::new_command},
     {"run", "run cases and judge what the engine says", assay::cli::run_command},
     {"list", "list cases", assay::cli::list_command},
     {"show", "show one case, or a checkpoint, in full", assay::cli::show_command},
@@ -28,7 +29,8 @@ constexpr Command kCommands[] = {
     {"golden", "lint: find golden files that cannot do their work", assay::cli::golden_command},
     {"recipe", "list and run the workloads of Megatron-LM's recipes", assay::cli::recipe_command},
     {"tokenize", "text to ids and back", assay::cli::tokenize_command},
-    {"plugin", "list and examine plugins", assay::cli::plugin_command},
+    {"plugin", "list, examine, begin and test plugins", assay::cli::plugin_command},
+    {"doctor", "explain this machine: plugins, devices, libraries, limits", assay::cli::doctor_command},
     {"bench", "measure decode, prefill and load beside the memory's speed", assay::cli::bench_command},
     {"self-test", "plant faults in an engine and see that each is noticed", assay::cli::self_test_command},
 };

@@ -2,6 +2,7 @@
 
 #include "core/plugin/doctor.h"
 #include "tools/assay/command.h"
+#include "tools/assay/plugin_new.h"
 
 namespace assay::cli {
 
@@ -9,7 +10,10 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kUsage = "assay plugin list|doctor [--plugin-path DIR]... [--json]";
+constexpr const char* kUsage =
+    "assay plugin list|doctor [--plugin-path DIR]... [--json]\n"
+    "       assay plugin new NAME [options]      write a new plugin, see 'assay plugin new --help'\n"
+    "       assay plugin test FILE.so [options]  examine one, see 'assay plugin test --help'";
 
 // "; metrics: a, b" where a comparator serves other metrics than the one of its name.
 std::string metrics_text(const plugin::DoctorRow& row) {
@@ -43,6 +47,8 @@ std::string list_text(const plugin::DoctorReport& report) {
 }  // namespace
 
 int plugin_command(const Words& words) {
+  if (!words.empty() && words[0] == "new") return plugin_new_command({words.begin() + 1, words.end()});
+  if (!words.empty() && words[0] == "test") return plugin_test_command({words.begin() + 1, words.end()});
   po::options_description options("options");
   options.add_options()("plugin-path", po::value<Words>(), "folder to look in first; repeatable")("json", "print JSON")(
       "action", po::value<Words>(), "list: what would be used; doctor: every file and its trouble");
@@ -50,7 +56,7 @@ int plugin_command(const Words& words) {
   if (const auto code = parse(kUsage, options, "action", words, &values)) return *code;
   const Words actions = all(values, "action");
   if (actions.size() != 1 || (actions[0] != "list" && actions[0] != "doctor")) {
-    std::cerr << "assay: plugin: expected one of list, doctor\nusage: " << kUsage << "\n";
+    std::cerr << "assay: plugin: expected one of list, doctor, new, test\nusage: " << kUsage << "\n";
     return kExitUsage;
   }
   const plugin::DoctorReport report = plugin::doctor(search_options(values));

@@ -9,7 +9,7 @@
 
 #include "assay/sdk.hpp"
 #include "plugins/engines/common/engine_border.h"
-#include "plugins/engines/toy_backend/toy_backend.h"
+#include "core/conformance/toy_backend.h"
 
 namespace assay::engines {
 

@@ -1,4 +1,4 @@
-#include "plugins/engines/toy_backend/toy_backend.h"
+#include "core/conformance/toy_backend.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// The smallest engine: answers every request with its own prompt. README.md says how to make another one of it.
+// Engine example_minimal: answers every request with its own prompt.
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,0 +1,227 @@
+// Writes a new case: a config that runs as it is, with what to change said in it.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "core/discover/discover.h"
+#include "core/discover/input_path.h"
+#include "core/discover/json_text.h"
+#include "tools/assay/command.h"
+
+namespace assay::cli {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kUsage = "assay new CASE_DIR [--like CASE | --checkpoint DIR] [--prompt TEXT]... [options]";
+constexpr const char* kPrompt = "Everyone is permitted to copy and distribute verbatim copies";
+
+struct NewCase {
+  fs::path folder;
+  std::string like;
+  std::string checkpoint;
+  std::string tokenizer_type;
+  std::string tokenizer_model;
+  Words prompts;
+  std::string prompt_file;
+  std::string engine;
+  Words metrics;
+  bool metamorphic = false;
+  int tokens = 32;
+};
+
+// A YAML scalar in double quotes; JSON's escapes are YAML's.
+std::string quoted(const std::string& text) {
+  std::string out;
+  discover::append_json_string(out, text);
+  return out;
+}
+
+std::string argument(const std::string& key, const std::string& value) { return fmt::format("  {}: {}\n", key, value); }
+
+// Arguments that every new case states itself.
+bool is_own(const std::string& key) {
+  return key == "--prompts" || key == "--prompt-file" || key == "--num-tokens-to-generate" || key == "--output-path";
+}
+
+// A relative path holds for the new case too where both lie in one repository; else it becomes an absolute one.
+std::string value_for(const NewCase& wanted, const TestCase& like, const std::string& value) {
+  if (value.find('/') == std::string::npos || value.find("${") != std::string::npos) return value;
+  const std::string here = discover::repository_root(fs::absolute(wanted.folder).parent_path().string());
+  if (!here.empty() && here == discover::repository_root(fs::absolute(like.dir).string())) return value;
+  const Result<std::string> found = discover::find_input(value, like.dir);
+  return found ? fs::absolute(*found).lexically_normal().string() : value;
+}
+
+Result<std::string> arguments_like(const NewCase& wanted) {
+  const Result<std::vector<TestCase>> cases = discover::discover({wanted.like});
+  if (!cases) return cases.status();
+  if (cases->size() != 1) return invalid(fmt::format("--like {}: {} cases, expected one", wanted.like, cases->size()));
+  const TestCase& like = cases->front();
+  if (!like.error.ok()) return like.error;
+  if (like.mode != "inference")
+    return invalid("--like " + wanted.like + ": MODE is " + like.mode + ", expected an inference case");
+  std::string text = fmt::format("  # The model and its arguments: those of {}.\n", like.name);
+  for (const ModelArg& entry : like.model_args.entries) {
+    if (is_own(entry.key)) continue;
+    if (entry.is_list) {
+      std::string items;
+      for (const std::string& item : entry.items) items += (items.empty() ? "" : ", ") + quoted(item);
+      text += argument(entry.key, "[" + items + "]");
+    } else {
+      text += argument(entry.key, entry.plain ? value_for(wanted, like, entry.text) : quoted(entry.text));
+    }
+  }
+  return text;
+}
+
+std::string arguments_of_checkpoint(const NewCase& wanted) {
+  std::string text = "  # The checkpoint, and the model's arguments out of it.\n";
+  text += argument("--load", wanted.checkpoint.empty()
+                                 ? "${CHECKPOINT_LOAD_PATH}"
+                                 : quoted(fs::absolute(wanted.checkpoint).lexically_normal().string()));
+  text += argument("--use-checkpoint-args", "true");
+  if (!wanted.tokenizer_type.empty()) text += argument("--tokenizer-type", quoted(wanted.tokenizer_type));
+  if (!wanted.tokenizer_model.empty())
+    text += argument("--tokenizer-model", quoted(fs::absolute(wanted.tokenizer_model).lexically_normal().string()));
+  text += "  # Greedy: the largest logit, always. Seeded sampling would be --top_k: 0 with --temperature and --seed.\n";
+  text += argument("--temperature", "1.0") + argument("--top_k", "1") + argument("--return-log-probs", "true");
+  return text;
+}
+
+std::string assay_block(const NewCase& wanted) {
+  std::string text = "# What assay adds to the format; Megatron-LM ignores it.\nASSAY:\n";
+  text += wanted.engine.empty()
+              ? "  # engine: buffered         # or static_legacy, or any engine plugin; else MODEL_ARGS decide\n"
+              : "  engine: " + quoted(wanted.engine) + "\n";
+  if (wanted.like.empty() && wanted.checkpoint.empty())
+    text += "  requires: [CHECKPOINT_LOAD_PATH]   # without it the case is SKIPPED\n";
+  if (wanted.metrics.empty() || wanted.metamorphic) {
+    text += "  metamorphic: all           # judged by relations between runs of its own: it needs no golden\n";
+  } else {
+    text += "  # tolerance: {logprobs: 0.001}   # the largest difference that is accepted, per metric\n";
+  }
+  return text +
+         "  timeout: 120s              # beyond it the case is CRASHED\n  # tags: [mine]               # for --filter "
+         "tag:mine\n";
+}
+
+std::string config_text(const NewCase& wanted, const std::string& arguments) {
+  const std::string name = wanted.folder.filename().string();
+  std::string text =
+      "# A test case: what is asked, and what judges the answer. docs/case-format.md explains every key.\n"
+      "TEST_TYPE: regular\nMODE: inference\nMODEL_ARGS:\n";
+  text += arguments;
+  text += "  # The prompts: one JSON object a line, {\"text\": \"...\"}.\n";
+  text += argument("--prompt-file", name + "/prompts.jsonl");
+  text += argument("--num-tokens-to-generate", std::to_string(wanted.tokens));
+  if (!wanted.metrics.empty() && !wanted.metamorphic) {
+    text +=
+        "# What is judged against the golden: golden_values_<environment>_<platform>.json in this folder.\nMETRICS:\n";
+    for (const std::string& metric : wanted.metrics) text += "  - " + quoted(metric) + "\n";
+  }
+  return text + assay_block(wanted);
+}
+
+Status write(const fs::path& file, const std::string& text) {
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  return out ? Status() : infra(file.string() + ": cannot be written: " + std::strerror(errno));
+}
+
+Result<std::string> prompts_text(const NewCase& wanted) {
+  if (!wanted.prompt_file.empty()) {
+    std::ifstream in(wanted.prompt_file, std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    if (!in || text.empty()) return not_found("--prompt-file " + wanted.prompt_file + ": cannot be read, or is empty");
+    return text;
+  }
+  std::string text;
+  for (const std::string& prompt : wanted.prompts.empty() ? Words{kPrompt} : wanted.prompts)
+    text += "{\"text\": " + quoted(prompt) + "}\n";
+  return text;
+}
+
+Status check(const NewCase& wanted) {
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(wanted.folder, error)))
+    return invalid(wanted.folder.string() + ": exists already; name a folder that does not");
+  const std::string name = wanted.folder.filename().string();
+  if (name.empty() || name == "." || name == ".." || name.find_first_of(" \t\n\"'${}#:") != std::string::npos) {
+    return invalid("case name '" + name +
+                   "': expected letters, digits, '_', '-' and '.', no spaces, for example my_case");
+  }
+  if (!wanted.like.empty() && !wanted.checkpoint.empty())
+    return invalid("--like and --checkpoint: expected one of them");
+  if (!wanted.prompts.empty() && !wanted.prompt_file.empty())
+    return invalid("--prompt and --prompt-file: expected one of them");
+  if (!wanted.checkpoint.empty() && !fs::is_directory(wanted.checkpoint, error))
+    return not_found("--checkpoint " + wanted.checkpoint + ": no such folder");
+  if (wanted.tokens < 1) return invalid("--tokens " + std::to_string(wanted.tokens) + ": expected 1 or more");
+  if (wanted.metamorphic && !wanted.metrics.empty())
+    return invalid("--metamorphic and --metrics: relations judge without a golden, metrics with one; choose");
+  return {};
+}
+
+}  // namespace
+
+int new_command(const Words& words) {
+  po::options_description options("options");
+  options.add_options()("case", po::value<Words>(), "folder to make")(
+      "like", po::value<std::string>()->default_value(""), "an inference case whose model and arguments it takes")(
+      "checkpoint", po::value<std::string>()->default_value(""),
+      "checkpoint folder (default: ${CHECKPOINT_LOAD_PATH}, see run --set)")(
+      "tokenizer-type", po::value<std::string>()->default_value(""), "where the checkpoint does not say it")(
+      "tokenizer-model", po::value<std::string>()->default_value(""), "likewise")(
+      "prompt", po::value<Words>(), "a prompt; repeatable")("prompt-file", po::value<std::string>()->default_value(""),
+                                                            "JSON lines with prompts, copied")(
+      "tokens", po::value<int>()->default_value(32), "tokens to generate")(
+      "engine", po::value<std::string>()->default_value(""), "engine plugin")(
+      "metrics", po::value<Words>(), "a metric that judges against a golden; repeatable")(
+      "metamorphic", "judged by relations, without a golden (the default without --metrics)");
+  po::variables_map values;
+  if (const auto code = parse(kUsage, options, "case", words, &values)) return *code;
+  const Words folders = all(values, "case");
+  if (folders.size() != 1) {
+    std::cerr << "assay: new: expected one folder\nusage: " << kUsage << "\n";
+    return kExitUsage;
+  }
+  const auto text = [&values](const char* name) { return values[name].as<std::string>(); };
+  NewCase wanted{.folder = fs::path(folders[0] + "/").lexically_normal().parent_path(),
+                 .like = text("like"),
+                 .checkpoint = text("checkpoint"),
+                 .tokenizer_type = text("tokenizer-type"),
+                 .tokenizer_model = text("tokenizer-model"),
+                 .prompts = all(values, "prompt"),
+                 .prompt_file = text("prompt-file"),
+                 .engine = text("engine"),
+                 .metrics = all(values, "metrics"),
+                 .metamorphic = values.count("metamorphic") != 0,
+                 .tokens = values["tokens"].as<int>()};
+  if (Status status = check(wanted); !status.ok()) return fail(status);
+  const Result<std::string> arguments = wanted.like.empty() ? arguments_of_checkpoint(wanted) : arguments_like(wanted);
+  if (!arguments) return fail(arguments.status());
+  const Result<std::string> prompts = prompts_text(wanted);
+  if (!prompts) return fail(prompts.status());
+  std::error_code error;
+  if (!fs::create_directories(wanted.folder, error))
+    return fail(infra(wanted.folder.string() + ": cannot be made: " + error.message()));
+  for (const auto& [file, content] :
+       {std::pair("model_config.yaml", config_text(wanted, *arguments)), std::pair("prompts.jsonl", *prompts)}) {
+    if (Status status = write(wanted.folder / file, content); !status.ok()) return fail(status);
+    std::cout << (wanted.folder / file).string() << "\n";
+  }
+  const std::string setting = wanted.like.empty() && wanted.checkpoint.empty() ? " --set CHECKPOINT_LOAD_PATH=DIR" : "";
+  std::cout << "next: assay " << (wanted.metrics.empty() ? "run " : "record ") << wanted.folder.string() << setting
+            << "\n";
+  return kExitOk;
+}
+
+}  // namespace assay::cli
