@@ -121,6 +121,7 @@ TEST_F(Shards, MergedTheyAreTheRunThatTheyDivide) {
   EXPECT_EQ(merge(outputs, "all").code, 1) << "an earlier merge may be replaced";
   EXPECT_EQ(assay({"run", "--resume", "all", "--quiet"}).code, 1);
   EXPECT_EQ(verdicts("all"), verdicts("whole"));
+  EXPECT_EQ(merge(outputs, "all").code, 2) << "but not one that has been resumed";
   EXPECT_EQ(shard(1, 4, {"--durations", "all/durations.json"}).code / 2, 0);
 }
 

@@ -88,7 +88,7 @@ TEST(Shards, RandomCasesAndDurationsAreDividedExactlyAndEveryShardAgrees) {
         durations.cases[test.name] = {.seconds = 0.01 * static_cast<double>(1 + random() % 1000), .load_seconds = 2};
       }
     }
-    const uint32_t count = 1 + random() % 9;
+    const auto count = static_cast<uint32_t>(1 + random() % 9);
     for (const int shard : shards_of(options, count, durations)) EXPECT_GE(shard, 1) << "in no shard";
   }
 }
