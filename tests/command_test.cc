@@ -35,7 +35,7 @@ TEST(Usage, UnknownCommandsAndOptionsEndWithCode2AndOneLine) {
 
 TEST(Usage, EveryCommandExplainsItself) {
   for (const char* command : {"run", "list", "show", "compare", "tokenize", "plugin", "record", "review", "accept",
-                              "reject", "calibrate", "bench"}) {
+                              "reject", "calibrate", "bench", "merge", "simulate"}) {
     const Output help = run_program("assay", {command, "--help"});
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr(std::string("usage: assay ") + command));

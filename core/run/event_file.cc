@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -41,6 +42,23 @@ Fd::~Fd() {
 Result<EventWriter> EventWriter::create(const std::filesystem::path& file) {
   Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
   if (!fd) return failed("cannot be made", file);
+  return EventWriter(std::move(fd), file.string());
+}
+
+Result<EventWriter> EventWriter::reopen(const std::filesystem::path& file) {
+  Fd fd(::open(file.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
+  if (!fd) return failed("cannot be opened for writing", file);
+  off_t end = ::lseek(fd.get(), 0, SEEK_END);
+  std::array<char, 1 << 16> buffer;
+  for (bool found = false; !found && end > 0;) {
+    const auto size = static_cast<size_t>(std::min<off_t>(end, buffer.size()));
+    const ssize_t n = ::pread(fd.get(), buffer.data(), size, end - static_cast<off_t>(size));
+    if (n != static_cast<ssize_t>(size)) return failed("cannot be read", file);
+    const size_t newline = std::string_view(buffer.data(), size).rfind('\n');
+    found = newline != std::string_view::npos;
+    end -= static_cast<off_t>(found ? size - newline - 1 : size);
+  }
+  if (end < 0 || ::ftruncate(fd.get(), end) != 0) return failed("its torn last line cannot be cut off", file);
   return EventWriter(std::move(fd), file.string());
 }
 

@@ -33,6 +33,9 @@ class EventWriter {
   // Makes the file, or empties it. Fails with kInfra.
   static Result<EventWriter> create(const std::filesystem::path& file);
 
+  // Goes on with an existing file; what follows its last newline is cut off. Fails with kInfra.
+  static Result<EventWriter> reopen(const std::filesystem::path& file);
+
   // `line` ends with a newline. Fails with kInfra (disk full ...).
   Status append(std::string_view line);
 

@@ -4,8 +4,14 @@
 // about a case have "case", its id within the run. The first line of a file carries "schema". A torn last line is no
 // line. Readers ignore events and members that they do not know.
 //
-//   run_started      schema run_id command options environment platform cases groups jobs
-//   case_planned     case name path model metrics reproduce   (one for each selected case, before any of them runs)
+//   run_started      schema run_id version command directory options environment platform cases filtered groups
+//                    shard {index count cases rows cases_here loads estimated predicted case_list partition}
+//                    merged [{run folder shard cases}] run_command   (of a run that assay merge made of others)
+//   run_resumed      run_id version command kept rerun [case ...] changed [case ...] dropped [case ...]
+//                    repeats {case: n} earlier_seconds   (the journal goes on: the cases of "rerun" are as if they had
+//                    never run, but for their first n repeats; those of "dropped" are no longer part of the run)
+//   case_planned     case name path model metrics relation digest missing reproduce   (one for each selected case, before any
+//                    of them runs; after run_resumed again for those that are run again)
 //   worker_started   schema pid group device  (device: "CUDA_VISIBLE_DEVICES=1", where the runner chose one)
 //   load_started     engine backend checkpoint
 //   load_finished    seconds bytes device arithmetic platform
@@ -22,7 +28,7 @@
 //   worker_finished  cases
 //   worker_crashed   group death case request restarts
 //   note             message
-//   run_finished     seconds counts {VERDICT: n} exit_code cancelled unused_waivers [case ...]
+//   run_finished     seconds counts {VERDICT: n} exit_code loads crashes cancelled unused_waivers [case ...]
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -38,6 +44,7 @@ inline constexpr int kEventSchema = 1;
 
 namespace event {
 inline constexpr std::string_view kRunStarted = "run_started";
+inline constexpr std::string_view kRunResumed = "run_resumed";
 inline constexpr std::string_view kCasePlanned = "case_planned";
 inline constexpr std::string_view kWorkerStarted = "worker_started";
 inline constexpr std::string_view kLoadStarted = "load_started";

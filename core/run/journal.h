@@ -7,6 +7,7 @@
 
 #include "assay/status.h"
 #include "core/run/event_file.h"
+#include "core/run/folder_lock.h"
 
 namespace assay::run {
 
@@ -14,9 +15,12 @@ namespace assay::run {
 class Journal {
  public:
   // Makes the folder with cases/ and workers/, takes its lock and starts a new results.jsonl; what an earlier run left
-  // in workers/ is removed. kInvalid: another living process holds the lock (named by its id); a lock whose process has
-  // died is taken over. kInfra: not writable.
+  // in workers/ is removed. kInvalid: another living process holds the lock (FolderLock). kInfra: not writable.
   static Result<Journal> open(const std::filesystem::path& folder);
+
+  // Goes on with the results.jsonl of a folder whose lock the caller has taken; a torn last line is cut off. kInfra:
+  // not writable.
+  static Result<Journal> reopen(const std::filesystem::path& folder, FolderLock lock);
 
   // `line` ends with a newline. Written with one write(2), so that a crash of this process loses nothing.
   Status append(std::string_view line) { return writer_.append(line); }
@@ -24,9 +28,9 @@ class Journal {
   Status sync() { return writer_.sync(); }
 
  private:
-  Journal(Fd lock, EventWriter writer) : lock_(std::move(lock)), writer_(std::move(writer)) {}
+  Journal(FolderLock lock, EventWriter writer) : lock_(std::move(lock)), writer_(std::move(writer)) {}
 
-  Fd lock_;  // the kernel releases it when this process ends, however it ends
+  FolderLock lock_;
   EventWriter writer_;
 };
 

@@ -11,12 +11,14 @@
 #include "core/discover/list.h"
 #include "core/golden/date.h"
 #include "core/run/backend_choice.h"
+#include "core/run/case_digest.h"
 #include "core/run/case_order.h"
 #include "core/run/device_slots.h"
 #include "core/run/filter.h"
 #include "core/run/relation_rows.h"
 #include "core/run/reproduce.h"
 #include "core/run/requirements.h"
+#include "core/run/shards.h"
 
 namespace assay::run {
 namespace {
@@ -35,9 +37,10 @@ class Planner {
     Result<Filter> filter = Filter::parse(options_.filter);
     if (!filter) return filter.status();
     if (Status usable = check_overrides(); !usable.ok()) return usable;
+    choose(*filter);
     for (size_t i = 0; i < options_.cases.size(); ++i) {
       own_ = options_.settings.empty() ? CaseSettings() : options_.settings[i];
-      select(options_.cases[i], *filter);
+      select(options_.cases[i], *filter, wanted_[i]);
     }
     plan_.today = options_.today.empty() ? utc_today() : options_.today;
     plan_.environment = options_.environment_name;
@@ -77,18 +80,37 @@ class Planner {
     CaseSummary summary;  // engine, backend, platform
     const plugin::Plugin* engine = nullptr;
     PreparedCase prepared;
+    std::string digest;
   };
 
-  void select(const TestCase& test, const Filter& filter) {
-    std::vector<std::string> relations = relations_wanted(test, options_.metamorphic);
-    const bool by_golden = relations.empty();
-    if (by_golden) relations = {""};
-    const size_t all = relations.size();
-    std::erase_if(relations, [&](const std::string& one) { return !filter.matches(subject_of(test, one)); });
-    plan_.filtered += all - relations.size();
+  // Which cases are planned here, and not by another shard or before this run was resumed.
+  void choose(const Filter& filter) {
+    wanted_.assign(options_.cases.size(), true);
+    if (options_.only) {
+      for (size_t i = 0; i < wanted_.size(); ++i) wanted_[i] = options_.only->count(options_.cases[i].name) > 0;
+    } else if (options_.shard) {
+      ShardPlan shards = plan_shards(options_, filter);
+      wanted_ = std::move(shards.mine);
+      plan_.shard = std::move(shards.info);
+      plan_.shard_file = std::move(shards.file);
+    }
+  }
+
+  void select(const TestCase& test, const Filter& filter, bool wanted) {
+    size_t dropped = 0;
+    const std::vector<std::string> relations = selected_relations(test, options_, own_, filter, &dropped);
+    plan_.filtered += dropped;
     if (relations.empty()) return;
+    const bool by_golden = relations.front().empty();
     const std::string id = by_golden ? unique_id(test.name) : test.name;
-    const Ready ready = prepare(test, id, by_golden);
+    if (!wanted) {  // takes its names all the same, so that every shard gives a case the same one
+      for (const std::string& one : relations) {
+        if (!by_golden) unique_id(row_name(test.name, one));
+      }
+      return;
+    }
+    Ready ready = prepare(test, id, by_golden);
+    ready.digest = case_digest(test);
     if (by_golden) return add(test, "", id, ready);
     if (ready.settled) {  // one line says it for all relations
       const std::string only = relations.size() == 1 && test.error.ok() ? relations.front() : "";
@@ -97,26 +119,11 @@ class Planner {
     for (const std::string& one : relations) add(test, one, unique_id(row_name(test.name, one)), ready);
   }
 
-  FilterSubject subject_of(const TestCase& test, const std::string& relation) const {
-    FilterSubject subject{.name = row_name(test.name, relation),
-                          .model = test.model,
-                          .engine = engine_name(test),
-                          .metrics = {},
-                          .tags = test.assay.tags,
-                          .relation = relation};
-    if (test.metrics) subject.metrics = *test.metrics;
-    return subject;
-  }
-
-  std::string engine_name(const TestCase& test) const {
-    if (!options_.engine.empty()) return options_.engine;
-    return own_.engine.empty() ? discover::engine_of(test) : own_.engine;
-  }
-
   // Adds a row and puts it into its group, or settles it.
   void add(const TestCase& test, const std::string& relation, const std::string& id, const Ready& ready) {
     PlannedCase planned;
     CaseOutcome& outcome = planned.outcome;
+    outcome.id = id;
     outcome.name = row_name(test.name, relation);
     outcome.relation = relation;
     outcome.path = test.dir;
@@ -140,6 +147,7 @@ class Planner {
     planned.order.metamorphic = parameters_of(test);
     planned.cost = ready.prepared.cost;
     if (!relation.empty()) planned.cost *= relation_tokens(relation, planned.order.metamorphic);
+    planned.digest = ready.digest;
     planned.settled = ready.settled;
     if (ready.settled) outcome.verdict = {ready.verdict, ready.reason, "", {}};
     plan_.cases.push_back(std::move(planned));
@@ -173,7 +181,7 @@ class Planner {
       return settle(Verdict::kSkipped, absent);
     }
     CaseSummary& summary = ready.summary;
-    summary.engine = engine_name(test);
+    summary.engine = engine_name(test, options_, own_);
     const Result<const plugin::Plugin*> engine = registry_.find(plugin::Kind::kEngine, summary.engine);
     if (!engine) return settle(Verdict::kInvalid, engine.status().message());
     ready.engine = *engine;
@@ -274,6 +282,7 @@ class Planner {
   discover::Variables variables_;
   std::map<Key, size_t> groups_;
   std::set<std::string> ids_;
+  std::vector<bool> wanted_;  // parallel to RunOptions::cases
   Plan plan_;
 };
 

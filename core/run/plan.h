@@ -19,6 +19,7 @@ namespace assay::run {
 struct PlannedCase {
   CaseOutcome outcome;   // name, path, model, metrics, reproduce; verdict once settled
   bool settled = false;  // its verdict stands without running it (INVALID, SKIPPED)
+  std::string digest;    // case_digest() of its case
   CaseOrder order;       // unless settled
   std::chrono::milliseconds timeout{};
   uint64_t memory_limit = 0;  // bytes; 0: that of the run
@@ -50,9 +51,12 @@ struct Plan {
                                    // relations judge
   std::vector<Group> groups;       // longest first
   size_t filtered = 0;
-  std::string today;        // UTC, for waivers
-  std::string environment;  // --environment
-  bool compat = false;      // every verdict gets that of Megatron-LM's comparator beside it
+  std::string today;          // UTC, for waivers
+  std::string environment;    // --environment
+  ShardInfo shard;            // index 0: the run is no shard
+  std::string shard_file;     // text of shards.json; empty: the run is no shard
+  uint64_t first_worker = 0;  // number of the first worker to start: those before are of the run that is resumed
+  bool compat = false;        // every verdict gets that of Megatron-LM's comparator beside it
 };
 
 // Makes the plan. What is wrong with one case settles that case and no other. Fails with kInvalid when the filter, or

@@ -1,10 +1,7 @@
 #include "core/run/read_run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
-#include <cerrno>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,6 +10,7 @@
 
 #include "core/run/event_file.h"
 #include "core/run/events.h"
+#include "core/run/folder_lock.h"
 
 namespace assay::run {
 namespace {
@@ -31,15 +29,10 @@ std::string present_path(const std::string& written, const fs::path& folder, con
   return fs::exists(moved, code) ? moved.string() : "";
 }
 
-// Whether a living process holds the lock of the folder.
-bool locked(const fs::path& folder) {
-  const Fd lock(::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC));
-  return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 class Reader {
  public:
-  Reader(const fs::path& folder, Detail detail) : folder_(folder), detail_(detail) {}
+  Reader(const fs::path& folder, Detail detail, bool holds_lock)
+      : folder_(folder), detail_(detail), holds_lock_(holds_lock) {}
 
   Status line(const std::string& text) {
     const auto callback = [this](int /*depth*/, Json::parse_event_t kind, Json& value) {
@@ -60,30 +53,31 @@ class Reader {
   Result<RunRecord> finish() {
     if (!begun_) return invalid("no run_started line: this is not a journal of a run, or nothing of it was written");
     RunSummary& summary = record_.summary;
-    record_.running = !record_.finished && locked(folder_);
+    record_.running = !record_.finished && !holds_lock_ && !lock_holder(folder_).empty();
     for (size_t i = 0; i < states_.size(); ++i) settle(i);
-    if (record_.running) {
-      std::vector<CaseOutcome> done;
-      for (size_t i = 0; i < states_.size(); ++i) {
-        if (states_[i].finished) done.push_back(std::move(summary.outcomes[i]));
-      }
-      summary.outcomes = std::move(done);
+    std::vector<CaseOutcome> outcomes;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (states_[i].dropped || (record_.running && !states_[i].row.finished)) continue;
+      outcomes.push_back(std::move(summary.outcomes[i]));
+      record_.rows.push_back(std::move(states_[i].row));
     }
+    summary.outcomes = std::move(outcomes);
     summary.run_id = record_.info.run_id;
-    if (!record_.finished) summary.seconds = last_time_ - record_.started;
+    if (!record_.finished) summary.seconds = earlier_seconds_ + last_time_ - session_started_;
     record_.info.output = folder_;
     return std::move(record_);
   }
 
  private:
   struct State {
+    RowRecord row;
     std::string id;
-    bool started = false;
-    bool finished = false;
-    std::string request;  // the last one that finished
+    bool dropped = false;  // its case has other rows since the run was resumed
+    std::string request;   // the last one that finished
   };
 
   Status take(const std::string& name, Json& json) {
+    if (name == event::kRunResumed && begun_) run_resumed(json);
     last_time_ = std::max(last_time_, json.value("t", 0.0));
     if (name == event::kRunStarted) return run_started(json);
     if (!begun_) return invalid(fmt::format("{} before run_started", name));
@@ -94,10 +88,11 @@ class Reader {
     const size_t index = index_of(json["case"].get<std::string>());
     if (name == event::kCasePlanned) planned(index, json);
     if (name == event::kCaseStarted) {
-      states_[index].started = true;
+      states_[index].row.started = true;
       record_.summary.outcomes[index].name = json.value("name", record_.summary.outcomes[index].name);
     }
     if (name == event::kRequestFinished) states_[index].request = json.value("request", "");
+    if (name == event::kRepeatFinished && detail_ == Detail::kFull) states_[index].row.repeats.push_back(json.dump());
     return name == event::kCaseFinished ? case_finished(index, json) : Status();
   }
 
@@ -116,11 +111,56 @@ class Reader {
     record_.command = json.value("command", std::vector<std::string>());
     record_.environment = json.value("environment", "");
     record_.platform = json.value("platform", "");
-    if (record_.started == 0) record_.started = json.value("t", 0.0);
+    if (record_.started == 0) record_.started = session_started_ = json.value("t", 0.0);
+    record_.version = json.value("version", "");
+    record_.directory = json.value("directory", "");
+    record_.run_command = json.value("run_command", std::vector<std::string>());
+    if (json.contains("merged")) record_.merged = json["merged"].dump();
+    if (json.contains("shard")) record_.info.shard = shard_of(json["shard"]);
     const Json options = json.value("options", Json::object());
     record_.info.jobs = options.value("jobs", 1);
     record_.strict = options.value("strict", false);
+    record_.options = options.dump();
     return {};
+  }
+
+  static ShardInfo shard_of(const Json& json) {
+    return {.index = json.value("index", 0U),
+            .count = json.value("count", 0U),
+            .cases = json.value("cases", size_t{0}),
+            .rows = json.value("rows", size_t{0}),
+            .cases_here = json.value("cases_here", size_t{0}),
+            .loads = json.value("loads", uint64_t{0}),
+            .estimated = json.value("estimated", size_t{0}),
+            .predicted = {},
+            .case_list = json.value("case_list", ""),
+            .partition = json.value("partition", "")};
+  }
+
+  // What is run again is as if it had never been run, apart from the repeats that count.
+  void run_resumed(const Json& json) {
+    earlier_seconds_ = json.value("earlier_seconds", 0.0);
+    session_started_ = json.value("t", last_time_);
+    ++record_.sessions;
+    record_.finished = false;
+    record_.summary.cancelled = false;
+    for (const Json& id : json.value("dropped", Json::array())) states_[index_of(id)].dropped = true;
+    const Json repeats = json.value("repeats", Json::object());
+    for (const Json& entry : json.value("rerun", Json::array())) {
+      const std::string id = entry;
+      const size_t index = index_of(id);
+      State fresh{.row = std::move(states_[index].row), .id = id, .request = ""};
+      fresh.row.started = fresh.row.finished = false;
+      fresh.row.repeats.resize(std::min(fresh.row.repeats.size(), repeats.value(id, size_t{0})));
+      states_[index] = std::move(fresh);
+      CaseOutcome& outcome = record_.summary.outcomes[index];
+      outcome.verdict = {};
+      outcome.summary = {};
+      outcome.provenance.reset();
+      outcome.repeats.clear();
+      outcome.actual.clear();
+      outcome.log.clear();
+    }
   }
 
   void run_finished(const Json& json) {
@@ -132,8 +172,9 @@ class Reader {
   size_t index_of(const std::string& id) {
     const auto [place, added] = by_id_.emplace(id, states_.size());
     if (added) {
-      states_.push_back({.id = id, .request = ""});
+      states_.push_back({.row = {}, .id = id, .request = ""});
       record_.summary.outcomes.emplace_back();
+      record_.summary.outcomes.back().id = id;
       record_.summary.outcomes.back().name = id;
     }
     return place->second;
@@ -147,11 +188,14 @@ class Reader {
     outcome.metrics = json.value("metrics", std::vector<std::string>());
     outcome.relation = json.value("relation", "");
     outcome.reproduce = json.value("reproduce", "");
+    states_[index].row.missing = json.value("missing", "");
+    states_[index].row.digest = json.value("digest", "");
+    states_[index].dropped = false;
   }
 
   // The first verdict of a case stands.
   Status case_finished(size_t index, Json& json) {
-    if (states_[index].finished) return {};
+    if (states_[index].row.finished) return {};
     Json verdict = json.value("verdict", Json::object());
     if (detail_ == Detail::kVerdicts) verdict["metrics"] = Json::array();
     Result<CaseVerdict> parsed = parse_case_verdict(verdict);
@@ -173,16 +217,16 @@ class Reader {
       repeat->actual = present_path(repeat->actual, folder_, states_[index].id);
       outcome.repeats.push_back(*std::move(repeat));
     }
-    states_[index].finished = true;
+    states_[index].row.finished = true;
     return {};
   }
 
   // A case without a verdict gets the one that a run which was killed leaves it.
   void settle(size_t index) {
     const State& state = states_[index];
-    if (state.finished) return;
+    if (state.row.finished) return;
     CaseOutcome& outcome = record_.summary.outcomes[index];
-    if (state.started) {
+    if (state.row.started) {
       ++record_.unfinished;
       const std::string after =
           state.request.empty() ? "" : fmt::format(" (its last finished request is {})", state.request);
@@ -194,7 +238,8 @@ class Reader {
     } else {
       ++record_.never_started;
       outcome.verdict.verdict = Verdict::kInfra;
-      outcome.verdict.reason = "never started: the run ended before its turn came";
+      outcome.verdict.reason =
+          state.row.missing.empty() ? "never started: the run ended before its turn came" : state.row.missing;
     }
   }
 
@@ -203,13 +248,16 @@ class Reader {
   RunRecord record_;
   std::vector<State> states_;  // parallel to the outcomes
   std::map<std::string, size_t> by_id_;
+  bool holds_lock_;
   bool begun_ = false;
   double last_time_ = 0;
+  double session_started_ = 0;
+  double earlier_seconds_ = 0;
 };
 
 }  // namespace
 
-Result<RunRecord> read_run(const fs::path& folder, Detail detail) {
+Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_lock) {
   const fs::path file = folder / "results.jsonl";
   std::error_code code;
   if (!fs::is_directory(folder, code)) {
@@ -220,7 +268,7 @@ Result<RunRecord> read_run(const fs::path& folder, Detail detail) {
   }
   std::ifstream stream(file, std::ios::binary);
   if (!stream || fs::is_directory(file, code)) return infra(file.string() + ": cannot be read; check the permissions");
-  Reader reader(folder, detail);
+  Reader reader(folder, detail, holds_lock);
   std::string text;
   for (size_t number = 1; std::getline(stream, text); ++number) {
     if (stream.eof()) break;  // no newline: a torn line is no line

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -15,7 +15,10 @@
 #include "core/run/plan.h"
 #include "core/run/recorder.h"
 #include "core/run/repeats.h"
+#include "core/run/resume.h"
+#include "core/run/run_header.h"
 #include "core/run/secrets.h"
+#include "core/run/shards.h"
 #include "core/run/supervisor.h"
 
 namespace assay::run {
@@ -33,51 +36,31 @@ std::string make_run_id() {
                      utc.tm_hour, utc.tm_min, utc.tm_sec, ::getpid());
 }
 
-Json header(const RunOptions& options, const RunInfo& info) {
-  Json json = make_event(event::kRunStarted);
-  json["schema"] = kEventSchema;
-  json["run_id"] = info.run_id;
-  json["command"] = command::Redactor().words(options.command);  // by their names; the recorder knows values
-  json["options"] = {{"variables", options.variables}, {"engine", options.engine},
-                     {"backend", options.backend},     {"backend_options", options.backend_options},
-                     {"filter", options.filter},       {"jobs", options.jobs},
-                     {"repeat", options.repeat},       {"metamorphic", options.metamorphic},
-                     {"strict", options.strict},       {"allow_scripts", options.allow_scripts}};
-  json["environment"] = options.environment_name;
-  json["platform"] = options.platform;
-  json["cases"] = info.cases;
-  json["filtered"] = info.filtered;
-  json["groups"] = info.groups;
-  return json;
-}
-
-Json planned_event(const PlannedCase& planned) {
-  Json json = make_event(event::kCasePlanned);
-  json["case"] = planned.order.id;
-  json["name"] = planned.outcome.name;
-  json["path"] = planned.outcome.path;
-  json["model"] = planned.outcome.model;
-  json["metrics"] = planned.outcome.metrics;
-  if (!planned.outcome.relation.empty()) json["relation"] = planned.outcome.relation;
-  json["reproduce"] = planned.outcome.reproduce;
-  return json;
-}
-
-Json footer(const RunOptions& options, const RunSummary& summary) {
-  Json json = make_event(event::kRunFinished);
-  std::map<std::string, int> counts;
-  for (const Verdict verdict : summary.verdicts()) ++counts[std::string(to_string(verdict))];
-  json["seconds"] = summary.seconds;
-  json["counts"] = counts;
-  json["exit_code"] = exit_code(summary.verdicts(), options.strict);
-  json["loads"] = summary.loads;
-  json["crashes"] = summary.crashes;
-  json["cancelled"] = summary.cancelled;
-  json["unused_waivers"] = Json::array();  // of cases that pass without them
-  for (const CaseOutcome& outcome : summary.outcomes) {
-    if (has_unused_waiver(outcome.verdict)) json["unused_waivers"].push_back(outcome.name);
+// A result of an earlier run must not be taken for this one's. The first `repeats` of a case that is run several times
+// count, and stay. A folder that is a link belongs to another run: the link goes, what it leads to stays.
+void clear_results(const std::filesystem::path& output, const std::string& id, size_t repeats) {
+  std::error_code code;
+  const std::filesystem::path folder = folder_of_repeat(output, id, 1);
+  if (std::filesystem::is_symlink(folder, code)) std::filesystem::remove(folder, code);
+  if (repeats == 0) {
+    std::filesystem::remove(folder / "actual.json", code);
+    std::filesystem::remove(folder / "reference.json", code);
+    std::filesystem::remove_all(folder / kResavedFolder, code);
   }
-  return json;
+  for (int repeat = std::max(2, static_cast<int>(repeats) + 1);; ++repeat) {
+    if (std::filesystem::remove_all(folder_of_repeat(output, id, repeat), code) == 0) break;
+  }
+}
+
+// Takes what the repeats of resumed cases came to from the journal into the recorder.
+void restore_repeats(const Resumption& resumption, const Plan& plan, Recorder& recorder) {
+  for (size_t i = 0; i < plan.cases.size(); ++i) {
+    const auto row = resumption.row_of.find(plan.cases[i].order.id);
+    if (row == resumption.row_of.end()) continue;
+    for (size_t repeat = 0; repeat < resumption.repeats[row->second]; ++repeat) {
+      recorder.finish_repeat(i, Json::parse(resumption.record.rows[row->second].repeats[repeat]));
+    }
+  }
 }
 
 }  // namespace
@@ -98,47 +81,87 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
     return infra(fmt::format("{}: no executable worker; check the installation", options.worker.string()));
   }
   plugin::PluginRegistry registry(options.plugins);
+  std::optional<Resumption> resumption;
+  if (options.resume) {
+    Result<Resumption> begun = begin_resume(options);
+    if (!begun) return begun.status();
+    resumption = *std::move(begun);
+    options.only = resumption->names;
+  }
   Result<Plan> plan = make_plan(options, registry);
   if (!plan) return plan.status();
-  Result<Journal> journal = Journal::open(options.output);
+  if (resumption) {
+    settle_resume(&*resumption, &*plan);
+    plan->first_worker = next_worker(options.output);
+  }
+  Result<Journal> journal =
+      resumption ? Journal::reopen(options.output, std::move(resumption->lock)) : Journal::open(options.output);
   if (!journal) return journal.status();
 
-  const RunInfo info{.run_id = make_run_id(),
-                     .output = options.output,
-                     .cases = plan->cases.size(),
-                     .filtered = plan->filtered,
-                     .groups = plan->groups.size(),
-                     .jobs = options.jobs};
+  RunInfo info{.run_id = make_run_id(),
+               .output = options.output,
+               .cases = plan->cases.size(),
+               .filtered = plan->filtered,
+               .groups = plan->groups.size(),
+               .jobs = options.jobs,
+               .shard = plan->shard};
+  if (resumption) {
+    info.run_id = resumption->record.info.run_id;
+    info.filtered = resumption->record.info.filtered;
+    info.shard = resumption->record.info.shard;
+    info.started = resumption->record.started;
+    info.resumed = describe(*resumption);
+    for (size_t i = 0; i < resumption->again.size(); ++i) {
+      info.kept += !resumption->again[i] && !resumption->dropped[i] ? 1 : 0;
+    }
+    info.cases += info.kept;
+  } else if (!plan->shard_file.empty()) {
+    if (Status written = write_file(options.output / kShardsFile, plan->shard_file); !written.ok()) return written;
+  } else {
+    std::filesystem::remove(options.output / kShardsFile, code);  // of an earlier run
+  }
   for (Group& group : plan->groups) group.head.run_id = info.run_id;
   const command::Redactor secrets = secrets_of(options, *plan);
   for (PlannedCase& planned : plan->cases) planned.outcome.reproduce = secrets.text(planned.outcome.reproduce);
   Recorder recorder(*plan, *journal, observer, secrets);
-  recorder.note(header(options, info));
-  for (const PlannedCase& planned : plan->cases) recorder.note(planned_event(planned));
+  const auto safe_line = [&secrets](Json event) {
+    redact(secrets, &event);
+    return to_line(event);
+  };
+  std::string lines = safe_line(resumption ? resumed_event(*resumption, options) : started_event(options, info));
+  for (const PlannedCase& planned : plan->cases) lines += safe_line(planned_event(planned.outcome, planned.digest));
+  recorder.note_lines(lines);
+  if (resumption) restore_repeats(*resumption, *plan, recorder);
   observer.run_started(info);
+  if (resumption) {
+    for (size_t i = 0; i < resumption->again.size(); ++i) {
+      if (!resumption->again[i] && !resumption->dropped[i]) observer.case_kept(resumption->record.summary.outcomes[i]);
+    }
+  }
   for (size_t i = 0; i < plan->cases.size(); ++i) {
     if (plan->cases[i].settled) recorder.finish(i, CaseVerdict(plan->cases[i].outcome.verdict));
   }
-  for (const PlannedCase& planned : plan->cases) {  // a result of an earlier run must not be taken for this one's
-    const std::filesystem::path folder = folder_of_repeat(options.output, planned.order.id, 1);
-    std::filesystem::remove(folder / "actual.json", code);
-    std::filesystem::remove(folder / "reference.json", code);
-    std::filesystem::remove_all(folder / kResavedFolder, code);
-    for (int repeat = 2;; ++repeat) {
-      if (std::filesystem::remove_all(folder_of_repeat(options.output, planned.order.id, repeat), code) == 0) break;
-    }
+  for (size_t i = 0; i < plan->cases.size(); ++i) {
+    clear_results(options.output, plan->cases[i].order.id, static_cast<size_t>(recorder.next_repeat(i)) - 1);
   }
   Supervisor supervisor(options, *plan, recorder);
   supervisor.run();
 
   RunSummary summary;
   summary.run_id = info.run_id;
-  for (PlannedCase& planned : plan->cases) summary.outcomes.push_back(std::move(planned.outcome));
   summary.loads = recorder.loads();
   summary.crashes = supervisor.crashes();
   summary.cancelled = supervisor.cancelled();
   summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  recorder.note(footer(options, summary));
+  if (resumption) {
+    summary.outcomes = all_outcomes(*resumption, *plan);
+    summary.loads += resumption->record.summary.loads;
+    summary.crashes += resumption->record.summary.crashes;
+    summary.seconds += resumption->record.summary.seconds;
+  } else {
+    for (PlannedCase& planned : plan->cases) summary.outcomes.push_back(std::move(planned.outcome));
+  }
+  recorder.note(finished_event(summary, options.strict));
   const Status flushed = recorder.flush();
   observer.run_finished(summary);
   if (!recorder.journal_status().ok()) return recorder.journal_status();

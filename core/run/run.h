@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "assay/status.h"
 #include "assay/verdict.h"
 #include "core/plugin/search_path.h"
+#include "core/run/shard_options.h"
 
 namespace assay::run {
 
@@ -56,10 +58,14 @@ struct RunOptions {
                                    // the golden file that judges, so that a tree of goldens can be checked without
                                    // any engine
   std::string filter;              // --filter, see filter.h; empty: all
-  int jobs = 1;                    // workers at once
-  bool strict = false;             // EQUIVALENT does not pass
-  bool allow_scripts = false;      // admits LD_* in ENV_VARS
-  std::filesystem::path output;    // made if missing; results.jsonl of an earlier run in it is replaced
+  std::optional<ShardOptions> shard = {};          // run this part of the cases alone
+  bool resume = false;                             // go on with the run in `output`; resume.h says what is run again
+  std::vector<Verdict> rerun = {};                 // verdicts that are run again besides INFRA; resume only
+  std::optional<std::set<std::string>> only = {};  // names of the cases to plan; set by resume alone
+  int jobs = 1;                                    // workers at once
+  bool strict = false;                             // EQUIVALENT does not pass
+  bool allow_scripts = false;                      // admits LD_* in ENV_VARS
+  std::filesystem::path output;                    // made if missing; results.jsonl of an earlier run in it is replaced
   plugin::SearchOptions plugins;
   std::filesystem::path worker;                     // the assay-worker executable
   std::chrono::milliseconds case_timeout{600'000};  // for cases without ASSAY.timeout
@@ -112,6 +118,7 @@ struct Repeat {
 };
 
 struct CaseOutcome {
+  std::string id;        // unique within the run: folder below cases/
   std::string name;      // with "@relation" where one judged
   std::string relation;  // metamorphic::RelationInfo::name; empty: a golden judged
   std::string path;      // of the case folder
@@ -133,6 +140,10 @@ struct RunInfo {
   size_t filtered = 0;  // left out by the filter
   size_t groups = 0;    // loads planned
   int jobs = 1;
+  ShardInfo shard = {};
+  size_t kept = 0;           // of `cases`, finished before the run was resumed
+  double started = 0;        // seconds since 1970, UTC, of a resumed run; 0: now
+  std::string resumed = {};  // what a resumed run does, one line for people; empty: it was not resumed
 };
 
 struct RunSummary {
@@ -153,7 +164,8 @@ class RunObserver {
   virtual ~RunObserver() = default;
   virtual void run_started(const RunInfo& info) = 0;
   virtual void case_started(const std::string& name, const std::string& worker) = 0;
-  virtual void case_finished(const CaseOutcome& outcome) = 0;  // exactly once a selected case
+  virtual void case_finished(const CaseOutcome& outcome) = 0;  // exactly once a selected case, but for those kept
+  virtual void case_kept(const CaseOutcome& /*outcome*/) {}    // of a resumed run: finished before, not run again
   // Anything else a person may want to know: a load and its duration, a worker that died. `event` is the event's name.
   virtual void note(const std::string& event, const std::string& line) = 0;
   virtual void run_finished(const RunSummary& summary) = 0;

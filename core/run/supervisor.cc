@@ -30,6 +30,7 @@ double seconds(Milliseconds value) { return static_cast<double>(value.count()) /
 
 Supervisor::Supervisor(const RunOptions& options, const Plan& plan, Recorder& recorder)
     : options_(options), plan_(plan), recorder_(recorder), memory_limit_(options.memory_limit) {
+  started_ = plan.first_worker;
   if (memory_limit_ == 0) memory_limit_ = machine_memory() / 10 * 9;
   for (size_t i = 0; i < plan.cases.size(); ++i) by_id_.emplace(plan.cases[i].order.id, i);
   for (size_t g = 0; g < plan.groups.size(); ++g) {

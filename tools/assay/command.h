@@ -36,6 +36,8 @@ int tokenize_command(const Words& words);
 int plugin_command(const Words& words);
 int recipe_command(const Words& words);
 int report_command(const Words& words);
+int merge_command(const Words& words);
+int simulate_command(const Words& words);
 int self_test_command(const Words& words);
 int bench_command(const Words& words);
 int new_command(const Words& words);

@@ -20,6 +20,8 @@ constexpr Command kCommands[] = {
     {"list", "list cases", assay::cli::list_command},
     {"show", "show one case, or a checkpoint, in full", assay::cli::show_command},
     {"compare", "judge a results file against a golden file, without an engine", assay::cli::compare_command},
+    {"merge", "make one run out of shards, or of any runs", assay::cli::merge_command},
+    {"simulate", "how long a run would take on many workers", assay::cli::simulate_command},
     {"report", "make the reports of a run again from its journal", assay::cli::report_command},
     {"record", "run cases and keep what they say as pending goldens", assay::cli::record_command},
     {"review", "go through pending goldens: accept, reject, skip", assay::cli::review_command},

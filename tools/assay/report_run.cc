@@ -39,13 +39,13 @@ struct Journal {
   uint64_t bytes = 0;
 };
 
-// When the run of this journal began; 0: no journal.
+// When the run of this journal began; 0: no journal, or that of a shard, which is no run by itself.
 double start_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string line;
   if (!std::getline(stream, line)) return 0;
   const Result<nlohmann::ordered_json> event = run::parse_line(line);
-  if (!event || (*event)["event"] != run::event::kRunStarted) return 0;
+  if (!event || (*event)["event"] != run::event::kRunStarted || event->contains("shard")) return 0;
   const auto time = event->find("t");
   return time != event->end() && time->is_number() ? time->get<double>() : 0;
 }

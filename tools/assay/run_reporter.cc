@@ -5,11 +5,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "core/golden/text.h"
 #include "core/report/github_summary.h"
 #include "core/report/html_page.h"
 #include "core/report/junit.h"
 #include "core/report/report_json.h"
 #include "core/report/tap.h"
+#include "core/run/shards.h"
 
 namespace assay::cli {
 namespace {
@@ -40,9 +42,12 @@ std::vector<Verdict> RunReporter::verdicts() const {
 
 void RunReporter::run_started(const run::RunInfo& info) {
   about_.info = info;
-  about_.started = seconds_since_1970();
+  about_.started = info.started > 0 ? info.started : seconds_since_1970();
   so_far_ = report_run(about_);  // not finished
-  if (!targets_.json) console_ = std::make_unique<report::Console>(out_, options_, info.cases);
+  if (targets_.json) return;
+  if (info.shard.index > 0) out_ << run::describe(info.shard) << "\n";
+  if (!info.resumed.empty()) out_ << text::printable(info.resumed) << "\n";
+  console_ = std::make_unique<report::Console>(out_, options_, info.cases - info.kept);
 }
 
 void RunReporter::case_started(const std::string& name, const std::string& /*worker*/) {
@@ -53,6 +58,10 @@ void RunReporter::case_finished(const run::CaseOutcome& outcome) {
   so_far_.cases.push_back(report_case(outcome, options_.strict));
   if (console_) console_->finished(so_far_.cases.back());
   refresh_junit(report::fails(outcome.verdict.verdict, options_.strict));
+}
+
+void RunReporter::case_kept(const run::CaseOutcome& outcome) {
+  so_far_.cases.push_back(report_case(outcome, options_.strict));
 }
 
 void RunReporter::refresh_junit(bool failure) {

@@ -33,11 +33,15 @@ class RunReporter : public run::RunObserver {
   void run_started(const run::RunInfo& info) override;
   void case_started(const std::string& name, const std::string& worker) override;
   void case_finished(const run::CaseOutcome& outcome) override;
+  void case_kept(const run::CaseOutcome& outcome) override;
   void note(const std::string& event, const std::string& line) override;
   void run_finished(const run::RunSummary& summary) override;
 
   // The first report file that could not be written.
   const Status& status() const { return status_; }
+
+  // As told when the run started.
+  const run::RunInfo& info() const { return about_.info; }
 
   // Of the cases that are finished.
   std::vector<Verdict> verdicts() const;

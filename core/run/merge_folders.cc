@@ -1,0 +1,66 @@
+#include "core/run/merge_folders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+
+namespace assay::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status failed(const fs::path& path, const std::error_code& code) {
+  return infra(fmt::format("{}: {}; check the disk and the permissions", path.string(), code.message()));
+}
+
+Status place(const fs::path& from, const fs::path& to, bool copy) {
+  std::error_code code;
+  if (copy) {
+    fs::copy(from, to, fs::copy_options::recursive, code);
+  } else {
+    fs::create_directory_symlink(from.lexically_relative(to.parent_path()), to, code);
+  }
+  return code ? failed(to, code) : Status();
+}
+
+}  // namespace
+
+Status place_cases(const fs::path& output, const std::vector<CaseFolder>& folders, bool copy) {
+  std::error_code code;
+  fs::remove_all(output / "cases", code);
+  if (code) return failed(output / "cases", code);
+  fs::create_directories(output / "cases", code);
+  if (code) return failed(output / "cases", code);
+  const fs::path cases = fs::canonical(output / "cases", code);
+  if (code) return failed(output / "cases", code);
+  std::vector<const CaseFolder*> sorted;
+  for (const CaseFolder& folder : folders) sorted.push_back(&folder);
+  std::sort(sorted.begin(), sorted.end(), [](const CaseFolder* a, const CaseFolder* b) { return a->id < b->id; });
+  std::set<std::string> parents;  // of cases: folders of their own, whatever they are besides
+  for (const CaseFolder* folder : sorted) {
+    for (fs::path up = fs::path(folder->id).parent_path(); !up.empty(); up = up.parent_path()) {
+      if (!parents.insert(up.string()).second) break;
+      fs::create_directories(cases / up, code);
+      if (code) return failed(cases / up, code);
+    }
+  }
+  for (const CaseFolder* folder : sorted) {
+    if (parents.count(folder->id) == 0) {
+      if (!fs::is_directory(folder->from, code)) continue;  // nothing was written
+      if (Status placed = place(folder->from, cases / folder->id, copy); !placed.ok()) return placed;
+      continue;
+    }
+    for (fs::directory_iterator at(folder->from, code), end; !code && at != end; at.increment(code)) {
+      const fs::path to = cases / folder->id / at->path().filename();
+      std::error_code ignored;
+      if (fs::exists(fs::symlink_status(to, ignored))) continue;
+      if (parents.count((fs::path(folder->id) / at->path().filename()).string()) > 0) continue;
+      if (Status placed = place(at->path(), to, copy); !placed.ok()) return placed;
+    }
+  }
+  return {};
+}
+
+}  // namespace assay::run

@@ -1,0 +1,165 @@
+#include "tools/assay/resume_options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <system_error>
+
+#include "core/run/events.h"
+
+namespace assay::cli {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kPathOptions[] = {"junit", "tap", "github-summary", "history", "recorded", "output"};
+
+std::string absolute_of(const std::string& path) {
+  std::error_code code;
+  const fs::path made = fs::absolute(path, code).lexically_normal();
+  return made.has_filename() ? made.string() : made.parent_path().string();
+}
+
+Words absolute_of(Words paths) {
+  for (std::string& path : paths) path = absolute_of(path);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+bool given(const po::variables_map& values, const char* name) {
+  return values.count(name) != 0 && !values[name].defaulted();
+}
+
+void put(po::variables_map& values, const std::string& name, const po::variable_value& value) {
+  values.erase(name);
+  values.insert({name, value});
+}
+
+// How the run was started.
+struct Start {
+  Words command;
+  std::string directory;
+};
+
+Result<Start> read_start(const fs::path& folder) {
+  const fs::path file = folder / "results.jsonl";
+  std::ifstream stream(file, std::ios::binary);
+  std::string line;
+  if (!std::getline(stream, line)) {
+    return not_found("--resume " + folder.string() + ": no results.jsonl in it; expected the output folder of a run");
+  }
+  const Result<nlohmann::ordered_json> event = run::parse_line(line);
+  if (!event || (*event)["event"] != run::event::kRunStarted) {
+    return invalid(file.string() + ":1: no run_started line; expected the journal of a run");
+  }
+  try {
+    const int schema = event->value("schema", 0);
+    if (schema != run::kEventSchema) {
+      return invalid(file.string() + ":1: schema " + std::to_string(schema) + ", this version reads " +
+                     std::to_string(run::kEventSchema) + "; use the assay that wrote it");
+    }
+    Start start{event->value("run_command", event->value("command", Words())), event->value("directory", "")};
+    if (start.command.size() < 2 || start.command[1] != "run") {
+      return invalid("--resume " + folder.string() + ": made by '" +
+                     (start.command.size() < 2 ? "?" : "assay " + start.command[1]) +
+                     "'; only runs of 'assay run' can be resumed");
+    }
+    start.command.erase(start.command.begin(), start.command.begin() + 2);
+    return start;
+  } catch (const nlohmann::json::exception& failure) {
+    return invalid(file.string() + ":1: " + failure.what());
+  }
+}
+
+Status check_paths(const po::variables_map& values, const po::variables_map& recorded, const fs::path& directory) {
+  if (!given(values, "path")) return {};
+  Words before;
+  for (const std::string& path : all(recorded, "path")) before.push_back((directory / path).string());
+  if (before.empty()) before = {directory.string()};
+  if (absolute_of(before) == absolute_of(all(values, "path"))) return {};
+  std::string text;
+  for (const std::string& path : before) text += " " + path;
+  return invalid("--resume: other paths are given than those of the run, which are" + text + "; leave them out");
+}
+
+}  // namespace
+
+Result<po::variables_map> resume_values(const po::options_description& description, po::variables_map values) {
+  const std::string folder = absolute_of(values["resume"].as<std::string>());
+  const Result<Start> start = read_start(folder);
+  if (!start) return start.status();
+  po::variables_map recorded;
+  try {
+    po::positional_options_description places;
+    places.add("path", -1);
+    po::command_line_parser parser(start->command);
+    parser.options(description)
+        .positional(places)
+        .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
+    po::store(parser.run(), recorded);
+  } catch (const po::error& error) {
+    return invalid("--resume " + folder + ": its recorded command cannot be read: " + error.what() +
+                   "; use the assay that wrote it");
+  }
+  std::error_code code;
+  const fs::path directory = start->directory.empty() ? fs::current_path(code) : fs::path(start->directory);
+  if (Status same = check_paths(values, recorded, directory); !same.ok()) return same;
+  if (given(values, "output") && absolute_of(values["output"].as<std::string>()) != folder) {
+    return invalid("--output: a resumed run goes on in its own folder " + folder + "; leave --output out");
+  }
+  if (given(values, "durations"))
+    return invalid("--durations: cannot be given with --resume; the shard stays as it is");
+  if (given(values, "shard")) {
+    const std::string before = given(recorded, "shard") ? recorded["shard"].as<std::string>() : "none";
+    if (before != values["shard"].as<std::string>()) {
+      return invalid("--shard: recorded " + before + ", now " + values["shard"].as<std::string>() +
+                     "; leave it out, a resumed shard stays as it is");
+    }
+  }
+  for (const char* name : kPathOptions) {
+    if (!given(values, name) || values[name].as<std::string>().empty()) continue;
+    put(values, name, po::variable_value(boost::any(absolute_of(values[name].as<std::string>())), false));
+  }
+  if (given(values, "plugin-path")) {
+    Words paths = all(values, "plugin-path");
+    for (std::string& path : paths) path = absolute_of(path);
+    put(values, "plugin-path", po::variable_value(boost::any(paths), false));
+  }
+  for (const auto& [name, value] : values) {
+    if (!value.defaulted() && name != "path") put(recorded, name, value);
+  }
+  fs::current_path(directory, code);
+  if (code) {
+    return invalid("--resume " + folder + ": the folder in which it was started, " + directory.string() +
+                   ", cannot be entered: " + code.message());
+  }
+  put(recorded, "output", po::variable_value(boost::any(folder), false));
+  return recorded;
+}
+
+Result<std::vector<Verdict>> parse_rerun(const std::string& text, bool strict) {
+  std::vector<Verdict> verdicts;
+  std::stringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::toupper(c); });
+    if (word == "FAILED") {
+      for (int i = 0; i <= static_cast<int>(Verdict::kCrashed); ++i) {
+        const auto verdict = static_cast<Verdict>(i);
+        if (verdict != Verdict::kSkipped && !passes(verdict, strict)) verdicts.push_back(verdict);
+      }
+      continue;
+    }
+    const std::optional<Verdict> verdict = parse_verdict(word);
+    if (!verdict) return invalid("--rerun '" + word + "': expected verdicts like DIVERGED,FLAKY, or failed");
+    verdicts.push_back(*verdict);
+  }
+  if (verdicts.empty()) return invalid("--rerun: expected verdicts like DIVERGED,FLAKY, or failed");
+  return verdicts;
+}
+
+}  // namespace assay::cli
