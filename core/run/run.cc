@@ -5,6 +5,7 @@
 
 #include <ctime>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -12,6 +13,10 @@
 #include "core/plugin/registry.h"
 #include "core/run/events.h"
 #include "core/run/journal.h"
+#include "core/run/launch_options.h"
+#include "core/run/launched_supervisor.h"
+#include "core/run/launcher.h"
+#include "core/run/leash.h"
 #include "core/run/plan.h"
 #include "core/run/recorder.h"
 #include "core/run/repeats.h"
@@ -37,11 +42,17 @@ Json header(const RunOptions& options, const RunInfo& info) {
   json["schema"] = kEventSchema;
   json["run_id"] = info.run_id;
   json["command"] = options.command;
-  json["options"] = {{"variables", options.variables}, {"engine", options.engine},
-                     {"backend", options.backend},     {"backend_options", options.backend_options},
-                     {"filter", options.filter},       {"jobs", options.jobs},
-                     {"repeat", options.repeat},       {"metamorphic", options.metamorphic},
-                     {"strict", options.strict},       {"allow_scripts", options.allow_scripts}};
+  json["options"] = {{"variables", options.variables},
+                     {"engine", options.engine},
+                     {"backend", options.backend},
+                     {"backend_options", options.backend_options},
+                     {"filter", options.filter},
+                     {"jobs", options.jobs},
+                     {"launcher", options.launcher},
+                     {"repeat", options.repeat},
+                     {"metamorphic", options.metamorphic},
+                     {"strict", options.strict},
+                     {"allow_scripts", options.allow_scripts}};
   json["environment"] = options.environment_name;
   json["platform"] = options.platform;
   json["cases"] = info.cases;
@@ -79,6 +90,48 @@ Json footer(const RunOptions& options, const RunSummary& summary) {
   return json;
 }
 
+// A launcher that is open.
+struct Launched {
+  LaunchOptions options;
+  Launcher launcher;
+};
+
+Result<std::unique_ptr<Launched>> open_launcher(const RunOptions& options, const std::string& run_id,
+                                                plugin::PluginRegistry& registry) {
+  Result<LaunchOptions> launch = parse_launch_options(options.launcher_options);
+  if (!launch) return launch.status();
+  const Result<const plugin::Plugin*> plugin = registry.find(plugin::Kind::kLauncher, options.launcher);
+  if (!plugin) return invalid("--launcher: " + plugin.status().message());
+  const std::filesystem::path folder = options.output / "launcher";
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all, code);  // environments hold secrets
+  if (code) return infra(fmt::format("{}: {}; choose another --output", folder.string(), code.message()));
+  Result<Launcher> launcher = Launcher::open(**plugin, launch->plugin, folder, run_id);
+  if (!launcher) return launcher.status();
+  return std::make_unique<Launched>(Launched{*std::move(launch), *std::move(launcher)});
+}
+
+struct Ending {
+  uint64_t crashes = 0;
+  bool cancelled = false;
+};
+
+Result<Ending> supervise_here(const RunOptions& options, const Plan& plan, Recorder& recorder) {
+  Supervisor supervisor(options, plan, recorder);
+  supervisor.run();
+  return Ending{supervisor.crashes(), supervisor.cancelled()};
+}
+
+Result<Ending> supervise_launched(const RunOptions& options, const Plan& plan, Recorder& recorder, Launched& launched) {
+  const auto interval = std::chrono::milliseconds(static_cast<int64_t>(launched.options.heartbeat * 1000 / 6));
+  Result<std::unique_ptr<Heartbeat>> heart = Heartbeat::start(options.output / "workers" / "heartbeat", interval);
+  if (!heart) return heart.status();
+  LaunchedSupervisor supervisor(options, plan, recorder, launched.launcher, launched.options);
+  supervisor.run();
+  return Ending{supervisor.crashes(), supervisor.cancelled()};
+}
+
 }  // namespace
 
 std::vector<Verdict> RunSummary::verdicts() const {
@@ -108,6 +161,12 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
                      .filtered = plan->filtered,
                      .groups = plan->groups.size(),
                      .jobs = options.jobs};
+  std::unique_ptr<Launched> launched;
+  if (!options.launcher.empty()) {
+    Result<std::unique_ptr<Launched>> opened = open_launcher(options, info.run_id, registry);
+    if (!opened) return opened.status();
+    launched = *std::move(opened);
+  }
   for (Group& group : plan->groups) group.head.run_id = info.run_id;
   Recorder recorder(*plan, *journal, observer);
   recorder.note(header(options, info));
@@ -125,15 +184,16 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
       if (std::filesystem::remove_all(folder_of_repeat(options.output, planned.order.id, repeat), code) == 0) break;
     }
   }
-  Supervisor supervisor(options, *plan, recorder);
-  supervisor.run();
+  const Result<Ending> ending = options.launcher.empty() ? supervise_here(options, *plan, recorder)
+                                                         : supervise_launched(options, *plan, recorder, *launched);
+  if (!ending) return ending.status();
 
   RunSummary summary;
   summary.run_id = info.run_id;
   for (PlannedCase& planned : plan->cases) summary.outcomes.push_back(std::move(planned.outcome));
   summary.loads = recorder.loads();
-  summary.crashes = supervisor.crashes();
-  summary.cancelled = supervisor.cancelled();
+  summary.crashes = ending->crashes;
+  summary.cancelled = ending->cancelled;
   summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   recorder.note(footer(options, summary));
   const Status flushed = recorder.flush();
