@@ -97,6 +97,7 @@ LaunchJob LaunchedSupervisor::job_of(const std::vector<Work>& works, std::vector
   LaunchJob job;
   job.name = fmt::format("assay-{}-{}", group.head.run_id, named_);
   for (const auto& [name, value] : group.environment) {  // what the case sets, not what the runner was given
+    if (name.ends_with("_VISIBLE_DEVICES")) continue;    // the launcher's system binds devices
     const auto inherited = options_.environment.find(name);
     if (inherited == options_.environment.end() || inherited->second != value) job.environment[name] = value;
   }
@@ -137,6 +138,7 @@ bool LaunchedSupervisor::start(Waiting& waiting) {
     plan.heartbeat = (options_.output / "workers" / "heartbeat").string();
     plan.heartbeat_seconds = launch_.heartbeat;
     const Follower::Files files = follower_.files(task->worker.id);
+    Leash::clear(files.events);
     Status written = write_file(files.plan, to_json(plan));
     if (written.ok()) written = write_file(files.events, "");  // no node remembers that it was not there
     if (!written.ok()) {
@@ -180,6 +182,9 @@ bool LaunchedSupervisor::follow_all() {
         news = true;
         job.unreachable_since.reset();
         if (!task->running_since) task->running_since = Clock::now();  // before the launcher said so
+        if (task->worker.deadline == Clock::time_point::max()) {
+          task->worker.deadline = Clock::now() + options_.load_timeout;
+        }
       }
       if (task->worker.over && task->worker.work.cases.empty()) task.reset();
     }
@@ -278,6 +283,7 @@ void LaunchedSupervisor::lose(std::unique_ptr<Task>& task, const std::string& re
   const std::string text = fmt::format("launcher {}: {}{}: {}", options_.launcher, task->worker.id,
                                        where.empty() ? "" : " on " + where, reason);
   const std::optional<size_t> running = task->worker.running;
+  Leash::revoke(follower_.files(task->worker.id).events);
   task.reset();
   if (rest.cases.empty()) return;
   ++rest.losses;
@@ -319,6 +325,7 @@ void LaunchedSupervisor::condemn(Job& job, size_t index, std::string reason) {
   Task& task = *job.tasks[index];
   task.condemned = std::move(reason);
   task.condemned_at = Clock::now();
+  Leash::revoke(follower_.files(task.worker.id).events);
   if (Status status = launcher_.cancel(job.id, index); !status.ok()) note(status.message());
   poll_pause_ = milliseconds(launch_.poll);
   next_poll_ = std::min(next_poll_, Clock::now() + poll_pause_);
@@ -333,6 +340,9 @@ void LaunchedSupervisor::cancel_all() {
   waiting_.clear();
   for (Job& job : jobs_) {
     if (Status status = launcher_.cancel(job.id); !status.ok()) note(status.message());
+    for (const std::unique_ptr<Task>& task : job.tasks) {
+      if (task) Leash::revoke(follower_.files(task->worker.id).events);
+    }
   }
   await_the_end();
   for (Job& job : jobs_) {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <system_error>
 
 #include "core/command/process_table.h"
 #include "core/run/event_file.h"
@@ -20,6 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
+
+constexpr std::string_view kRevoked = "revoked\n";
+
+fs::path claim_of(const fs::path& events) { return events.string() + ".claim"; }
 
 std::string random_word() {
   std::random_device device;
@@ -41,10 +46,11 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-Result<std::unique_ptr<Heartbeat>> Heartbeat::start(const fs::path& file, Milliseconds interval) {
-  if (Status written = write_file(file, "0\n"); !written.ok()) return written;
+Result<std::unique_ptr<Heartbeat>> Heartbeat::start(const fs::path& file, const std::string& run_id,
+                                                    Milliseconds interval) {
+  if (Status written = write_file(file, run_id + " 0\n"); !written.ok()) return written;
   std::unique_ptr<Heartbeat> heart(new Heartbeat);
-  heart->thread_ = std::thread([raw = heart.get(), file, interval] { raw->beat(file, interval); });
+  heart->thread_ = std::thread([raw = heart.get(), file, run_id, interval] { raw->beat(file, run_id, interval); });
   return heart;
 }
 
@@ -57,10 +63,11 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
-void Heartbeat::beat(const fs::path& file, Milliseconds interval) {
+void Heartbeat::beat(const fs::path& file, const std::string& run_id, Milliseconds interval) {
   std::unique_lock lock(mutex_);
   for (uint64_t count = 1; !stop_.wait_for(lock, interval, [this] { return stopped_; }); ++count) {
-    [[maybe_unused]] const Status status = write_file(file, std::to_string(count) + "\n");  // next time it may work
+    [[maybe_unused]] const Status status =
+        write_file(file, fmt::format("{} {}\n", run_id, count));  // next time it may work
   }
 }
 
@@ -69,12 +76,25 @@ Result<std::unique_ptr<Leash>> Leash::tie(const WorkerPlan& plan, const fs::path
   leash->worker_ = plan.worker;
   leash->events_ = events;
   leash->heartbeat_ = plan.heartbeat;
+  leash->run_id_ = plan.run_id;
   leash->limit_ = Milliseconds(static_cast<int64_t>(plan.heartbeat_seconds * 1000));
-  leash->claim_ = events.string() + ".claim";
+  leash->claim_ = claim_of(events);
+  if (const Result<std::string> before = read_file(leash->claim_); before.ok() && *before == kRevoked) {
+    return Status(StatusCode::kCancelled, leash->claim_.string() + ": the runner has given this task up");
+  }
   leash->name_ = fmt::format("{} {} {}\n", host_name(), ::getpid(), random_word());
   if (Status written = write_file(leash->claim_, leash->name_); !written.ok()) return written;
   leash->thread_ = std::thread([raw = leash.get()] { raw->watch(); });
   return leash;
+}
+
+void Leash::revoke(const fs::path& events) {
+  [[maybe_unused]] const Status status = write_file(claim_of(events), kRevoked);  // the launcher's cancel comes as well
+}
+
+void Leash::clear(const fs::path& events) {
+  std::error_code ignored;
+  fs::remove(claim_of(events), ignored);
 }
 
 Leash::~Leash() {
@@ -92,7 +112,8 @@ void Leash::watch() {
   Clock::time_point changed = Clock::now();
   std::unique_lock lock(mutex_);
   while (!stop_.wait_for(lock, interval, [this] { return stopped_; })) {
-    if (Result<std::string> beat = read_file(heartbeat_); beat.ok() && *beat != last) {
+    if (Result<std::string> beat = read_file(heartbeat_);
+        beat.ok() && *beat != last && beat->starts_with(run_id_ + " ")) {
       last = *std::move(beat);
       changed = Clock::now();
     }
@@ -101,7 +122,8 @@ void Leash::watch() {
                       static_cast<double>(limit_.count()) / 1000));
     }
     const Result<std::string> claim = read_file(claim_);
-    if (claim.ok() && *claim != name_) leave(claim_.string() + ": another worker has taken over");
+    if (claim.ok() && *claim != name_)
+      leave(claim_.string() + ": the runner has given this task up, or another worker has taken over");
   }
 }
 

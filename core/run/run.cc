@@ -92,6 +92,7 @@ Json footer(const RunOptions& options, const RunSummary& summary) {
 
 // A launcher that is open.
 struct Launched {
+  std::string run_id;
   LaunchOptions options;
   Launcher launcher;
 };
@@ -109,7 +110,7 @@ Result<std::unique_ptr<Launched>> open_launcher(const RunOptions& options, const
   if (code) return infra(fmt::format("{}: {}; choose another --output", folder.string(), code.message()));
   Result<Launcher> launcher = Launcher::open(**plugin, launch->plugin, folder, run_id);
   if (!launcher) return launcher.status();
-  return std::make_unique<Launched>(Launched{*std::move(launch), *std::move(launcher)});
+  return std::make_unique<Launched>(Launched{run_id, *std::move(launch), *std::move(launcher)});
 }
 
 struct Ending {
@@ -125,7 +126,8 @@ Result<Ending> supervise_here(const RunOptions& options, const Plan& plan, Recor
 
 Result<Ending> supervise_launched(const RunOptions& options, const Plan& plan, Recorder& recorder, Launched& launched) {
   const auto interval = std::chrono::milliseconds(static_cast<int64_t>(launched.options.heartbeat * 1000 / 6));
-  Result<std::unique_ptr<Heartbeat>> heart = Heartbeat::start(options.output / "workers" / "heartbeat", interval);
+  Result<std::unique_ptr<Heartbeat>> heart =
+      Heartbeat::start(options.output / "workers" / "heartbeat", launched.run_id, interval);
   if (!heart) return heart.status();
   LaunchedSupervisor supervisor(options, plan, recorder, launched.launcher, launched.options);
   supervisor.run();
