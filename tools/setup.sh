@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that assay needs. Usage: tools/setup.sh [--dev]
-#   --dev  also what the tests and style checks need (GoogleTest, clang-format, clang-tidy, Chromium, ...)
+#   --dev  also what the tests and style checks need (GoogleTest, clang-format, clang-tidy, Chromium, Slurm, ...)
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
@@ -9,7 +9,7 @@ packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
 case "${1:-}" in
   "") ;;
   --dev) packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy lld python3 python3-yaml
-    python3-jsonschema libxml2-utils chromium openssl) ;;
+    python3-jsonschema libxml2-utils chromium openssl slurm-wlm munge) ;;
   *) echo "setup.sh: unknown option '$1' (known: --dev)" >&2; exit 2 ;;
 esac
 

@@ -62,6 +62,19 @@ Result<EventWriter> EventWriter::reopen(const std::filesystem::path& file) {
   return EventWriter(std::move(fd), file.string());
 }
 
+Result<EventWriter> EventWriter::go_on(const std::filesystem::path& file) {
+  Fd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd) return failed("cannot be opened", file);
+  EventWriter writer(std::move(fd), file.string());
+  const off_t size = ::lseek(writer.fd_.get(), 0, SEEK_END);
+  char last = '\n';
+  if (size > 0 && ::pread(writer.fd_.get(), &last, 1, size - 1) != 1) return failed("cannot be read", file);
+  if (last != '\n') {
+    if (Status written = writer.append("\n"); !written.ok()) return written;
+  }
+  return writer;
+}
+
 Status EventWriter::append(std::string_view line) { return write_all(fd_.get(), line, path_); }
 
 Status EventWriter::sync_soon() {
@@ -81,11 +94,13 @@ std::vector<std::string> EventReader::poll() {
   if (!fd_) return lines;
   std::array<char, 1 << 16> buffer;
   while (true) {
-    const ssize_t n = ::read(fd_.get(), buffer.data(), buffer.size());
+    const ssize_t n = ::pread(fd_.get(), buffer.data(), buffer.size(), offset_);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     rest_.append(buffer.data(), static_cast<size_t>(n));
+    offset_ += n;
   }
+  if (reopened_) fd_ = Fd();
   size_t begin = 0;
   for (size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n', begin)) {
     if (end > begin) lines.push_back(rest_.substr(begin, end - begin));

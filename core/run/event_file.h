@@ -1,6 +1,8 @@
 // Files of events: appended line by line on one side, followed on the other.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -36,6 +38,9 @@ class EventWriter {
   // Goes on with an existing file; what follows its last newline is cut off. Fails with kInfra.
   static Result<EventWriter> reopen(const std::filesystem::path& file);
 
+  // Goes on with a file that another process began, after its last complete line: a torn one is ended. Made if missing.
+  static Result<EventWriter> go_on(const std::filesystem::path& file);
+
   // `line` ends with a newline. Fails with kInfra (disk full ...).
   Status append(std::string_view line);
 
@@ -57,7 +62,9 @@ class EventWriter {
 // Follows a file that another process appends to. For one thread.
 class EventReader {
  public:
-  explicit EventReader(std::filesystem::path file) : file_(std::move(file)) {}
+  // `reopened`: the file is opened anew each time, which is what makes a network file system ask its server.
+  explicit EventReader(std::filesystem::path file, bool reopened = false)
+      : file_(std::move(file)), reopened_(reopened) {}
 
   // Complete lines (without newline) since the last call; none when the file does not exist yet. A line that has no
   // newline yet is kept back. Empty lines are dropped.
@@ -68,7 +75,9 @@ class EventReader {
 
  private:
   std::filesystem::path file_;
+  bool reopened_;
   Fd fd_;
+  off_t offset_ = 0;
   std::string rest_;
 };
 

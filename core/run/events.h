@@ -12,7 +12,7 @@
 //                    never run, but for their first n repeats; those of "dropped" are no longer part of the run)
 //   case_planned     case name path model metrics relation digest missing reproduce   (one for each selected case, before any
 //                    of them runs; after run_resumed again for those that are run again)
-//   worker_started   schema pid group device  (device: "CUDA_VISIBLE_DEVICES=1", where the runner chose one)
+//   worker_started   schema pid host device  (device: "CUDA_VISIBLE_DEVICES=1", where the runner chose one)
 //   load_started     engine backend checkpoint
 //   load_finished    seconds bytes device arithmetic platform
 //   load_failed      code message            (the cases of the group get their verdicts in lines of their own)
@@ -26,6 +26,7 @@
 //   case_finished    verdict {...} summary {...} provenance {...} actual log engine_failed repeats [{...}]
 //                    (in the worker's own file, of a case that is run more than once, without all of these)
 //   worker_finished  cases
+//   worker_orphaned  message                 (the runner gave no sign of life, or another worker has taken over)
 //   worker_crashed   group death case request restarts
 //   note             message
 //   run_finished     seconds counts {VERDICT: n} exit_code loads crashes cancelled unused_waivers [case ...]
@@ -59,6 +60,7 @@ inline constexpr std::string_view kRepeatStarted = "repeat_started";
 inline constexpr std::string_view kRepeatFinished = "repeat_finished";
 inline constexpr std::string_view kCaseFinished = "case_finished";
 inline constexpr std::string_view kWorkerFinished = "worker_finished";
+inline constexpr std::string_view kWorkerOrphaned = "worker_orphaned";
 inline constexpr std::string_view kWorkerCrashed = "worker_crashed";
 inline constexpr std::string_view kNote = "note";
 inline constexpr std::string_view kRunFinished = "run_finished";

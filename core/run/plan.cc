@@ -45,7 +45,7 @@ class Planner {
     plan_.today = options_.today.empty() ? utc_today() : options_.today;
     plan_.environment = options_.environment_name;
     plan_.compat = options_.compat;
-    split_recorded();
+    if (options_.launcher.empty()) split_recorded();
     for (Group& group : plan_.groups) {
       for (const size_t index : group.cases) group.cost += plan_.cases[index].cost;
     }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -12,6 +14,10 @@
 #include "core/plugin/registry.h"
 #include "core/run/events.h"
 #include "core/run/journal.h"
+#include "core/run/launch_options.h"
+#include "core/run/launched_supervisor.h"
+#include "core/run/launcher.h"
+#include "core/run/leash.h"
 #include "core/run/plan.h"
 #include "core/run/recorder.h"
 #include "core/run/repeats.h"
@@ -61,6 +67,50 @@ void restore_repeats(const Resumption& resumption, const Plan& plan, Recorder& r
       recorder.finish_repeat(i, Json::parse(resumption.record.rows[row->second].repeats[repeat]));
     }
   }
+}
+
+// A launcher that is open.
+struct Launched {
+  std::string run_id;
+  LaunchOptions options;
+  Launcher launcher;
+};
+
+Result<std::unique_ptr<Launched>> open_launcher(const RunOptions& options, const std::string& run_id,
+                                                plugin::PluginRegistry& registry) {
+  Result<LaunchOptions> launch = parse_launch_options(options.launcher_options);
+  if (!launch) return launch.status();
+  const Result<const plugin::Plugin*> plugin = registry.find(plugin::Kind::kLauncher, options.launcher);
+  if (!plugin) return invalid("--launcher: " + plugin.status().message());
+  const std::filesystem::path folder = options.output / "launcher";
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all, code);  // environments hold secrets
+  if (code) return infra(fmt::format("{}: {}; choose another --output", folder.string(), code.message()));
+  Result<Launcher> launcher = Launcher::open(**plugin, launch->plugin, folder, run_id);
+  if (!launcher) return launcher.status();
+  return std::make_unique<Launched>(Launched{run_id, *std::move(launch), *std::move(launcher)});
+}
+
+struct Ending {
+  uint64_t crashes = 0;
+  bool cancelled = false;
+};
+
+Result<Ending> supervise_here(const RunOptions& options, const Plan& plan, Recorder& recorder) {
+  Supervisor supervisor(options, plan, recorder);
+  supervisor.run();
+  return Ending{supervisor.crashes(), supervisor.cancelled()};
+}
+
+Result<Ending> supervise_launched(const RunOptions& options, const Plan& plan, Recorder& recorder, Launched& launched) {
+  const auto interval = std::chrono::milliseconds(static_cast<int64_t>(launched.options.heartbeat * 1000 / 6));
+  Result<std::unique_ptr<Heartbeat>> heart =
+      Heartbeat::start(options.output / "workers" / "heartbeat", launched.run_id, interval);
+  if (!heart) return heart.status();
+  LaunchedSupervisor supervisor(options, plan, recorder, launched.launcher, launched.options);
+  supervisor.run();
+  return Ending{supervisor.crashes(), supervisor.cancelled()};
 }
 
 }  // namespace
@@ -120,6 +170,12 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
   } else {
     std::filesystem::remove(options.output / kShardsFile, code);  // of an earlier run
   }
+  std::unique_ptr<Launched> launched;
+  if (!options.launcher.empty()) {
+    Result<std::unique_ptr<Launched>> opened = open_launcher(options, info.run_id, registry);
+    if (!opened) return opened.status();
+    launched = *std::move(opened);
+  }
   for (Group& group : plan->groups) group.head.run_id = info.run_id;
   const command::Redactor secrets = secrets_of(options, *plan);
   for (PlannedCase& planned : plan->cases) planned.outcome.reproduce = secrets.text(planned.outcome.reproduce);
@@ -144,14 +200,15 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
   for (size_t i = 0; i < plan->cases.size(); ++i) {
     clear_results(options.output, plan->cases[i].order.id, static_cast<size_t>(recorder.next_repeat(i)) - 1);
   }
-  Supervisor supervisor(options, *plan, recorder);
-  supervisor.run();
+  const Result<Ending> ending = options.launcher.empty() ? supervise_here(options, *plan, recorder)
+                                                         : supervise_launched(options, *plan, recorder, *launched);
+  if (!ending) return ending.status();
 
   RunSummary summary;
   summary.run_id = info.run_id;
   summary.loads = recorder.loads();
-  summary.crashes = supervisor.crashes();
-  summary.cancelled = supervisor.cancelled();
+  summary.crashes = ending->crashes;
+  summary.cancelled = ending->cancelled;
   summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (resumption) {
     summary.outcomes = all_outcomes(*resumption, *plan);

@@ -3,6 +3,7 @@
 //   OUTPUT/results.jsonl             every event of the run, appended and flushed one by one (schema in events.h)
 //   OUTPUT/workers/wNNN.plan.json    what a worker was told to do
 //   OUTPUT/workers/wNNN.events.jsonl what it reported; wNNN.log: its output outside of cases
+//   OUTPUT/launcher/                 scripts and logs of the launcher, where there is one
 //   OUTPUT/cases/<case>/actual.json  results, in the schema of golden files
 //   OUTPUT/cases/<case>/engine.log   output of engine and backend while the case ran
 //   OUTPUT/cases/<case>/repeat_2/... both, of the second repeat, and so on
@@ -62,10 +63,12 @@ struct RunOptions {
   bool resume = false;                             // go on with the run in `output`; resume.h says what is run again
   std::vector<Verdict> rerun = {};                 // verdicts that are run again besides INFRA; resume only
   std::optional<std::set<std::string>> only = {};  // names of the cases to plan; set by resume alone
-  int jobs = 1;                                    // workers at once
-  bool strict = false;                             // EQUIVALENT does not pass
-  bool allow_scripts = false;                      // admits LD_* in ENV_VARS
-  std::filesystem::path output;                    // made if missing; results.jsonl of an earlier run in it is replaced
+  int jobs = 1;                  // workers at once; with a launcher 0: any number
+  std::string launcher;          // plugin that has the workers run somewhere; empty: they are children of this process
+  std::string launcher_options;  // JSON object: see launch_options.h and the launcher's schema
+  bool strict = false;           // EQUIVALENT does not pass
+  bool allow_scripts = false;    // admits LD_* in ENV_VARS
+  std::filesystem::path output;  // made if missing; results.jsonl of an earlier run in it is replaced
   plugin::SearchOptions plugins;
   std::filesystem::path worker;                     // the assay-worker executable
   std::chrono::milliseconds case_timeout{600'000};  // for cases without ASSAY.timeout

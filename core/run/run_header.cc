@@ -39,6 +39,7 @@ Json options_json(const RunOptions& options) {
           {"recorded", absolute_of(options.recorded)},
           {"filter", options.filter},
           {"jobs", options.jobs},
+          {"launcher", options.launcher},
           {"repeat", options.repeat},
           {"metamorphic", options.metamorphic},
           {"compat", options.compat},

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,9 +13,11 @@
 #include "core/run/case_runner.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
+#include "core/run/leash.h"
 #include "core/run/loaded_model.h"
 #include "core/run/secrets.h"
 #include "core/run/worker_plan.h"
+#include "core/run/worker_resume.h"
 
 namespace assay::run {
 namespace {
@@ -60,6 +63,7 @@ class Worker {
     Json started = event(event::kWorkerStarted);
     started["schema"] = kEventSchema;
     started["pid"] = ::getpid();
+    if (!plan_.heartbeat.empty()) started["host"] = host_name();
     if (!plan_.device.empty()) started["device"] = plan_.device;
     emit(started);
     const Clock::time_point begin = Clock::now();
@@ -154,7 +158,15 @@ int run_worker(const std::filesystem::path& plan_file, const std::filesystem::pa
   if (!whole) return complain(whole.status());
   Result<WorkerPlan> plan = parse_worker_plan(*whole);
   if (!plan) return complain(plan.status());
-  Result<EventWriter> writer = EventWriter::create(event_file);
+  const bool launched = !plan->heartbeat.empty();
+  std::unique_ptr<Leash> leash;
+  if (launched) {
+    if (Status status = skip_what_is_done(event_file, &*plan); !status.ok()) return complain(status);
+    Result<std::unique_ptr<Leash>> tied = Leash::tie(*plan, event_file);
+    if (!tied) return complain(tied.status());
+    leash = *std::move(tied);
+  }
+  Result<EventWriter> writer = launched ? EventWriter::go_on(event_file) : EventWriter::create(event_file);
   if (!writer) return complain(writer.status());
   return Worker(*std::move(plan), *std::move(writer)).run();
 }

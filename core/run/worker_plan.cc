@@ -57,6 +57,8 @@ void visit_plan(Plan& p, Visit&& visit) {
   visit("worker", p.worker);
   visit("device", p.device);
   visit("output", p.output);
+  visit("heartbeat", p.heartbeat);
+  visit("heartbeat_seconds", p.heartbeat_seconds);
   visit("engine", p.engine);
   visit("backend", p.backend);
   visit("backend_options", p.backend_options);

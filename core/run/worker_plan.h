@@ -46,15 +46,17 @@ struct CaseOrder {
 };
 
 struct WorkerPlan {
-  std::string run_id;           // of the run, for provenance
-  std::string assay_version;    // "": not known
-  bool digest_weights = false;  // provenance gets the digests of weights and tokenizer, whatever the verdict
-  std::string worker;           // "w000"
-  std::string device;           // "CUDA_VISIBLE_DEVICES=1": what binds it to a device, for the record; empty: nothing
-  std::string output;           // output folder of the run
-  std::string engine;           // plugin name
-  std::string backend;          // plugin name; empty: the engine needs none
-  std::string backend_options;  // JSON object
+  std::string run_id;            // of the run, for provenance
+  std::string assay_version;     // "": not known
+  bool digest_weights = false;   // provenance gets the digests of weights and tokenizer, whatever the verdict
+  std::string worker;            // "w000"
+  std::string device;            // "CUDA_VISIBLE_DEVICES=1": what binds it to a device, for the record; empty: nothing
+  std::string output;            // output folder of the run
+  std::string heartbeat;         // file that the runner keeps changing, see leash.h; empty: the runner is the parent
+  double heartbeat_seconds = 0;  // without a change after which the runner is taken for dead
+  std::string engine;            // plugin name
+  std::string backend;           // plugin name; empty: the engine needs none
+  std::string backend_options;   // JSON object
   std::string model;  // JSON {"config": model::to_json, "checkpoint": path, "tokenizer": {...}}; "{}": no model
   std::string environment_name;
   std::string platform;

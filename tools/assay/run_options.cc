@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/discover/discover.h"
+#include "core/discover/yaml_json.h"
 #include "tools/assay/version.h"
 
 namespace assay::cli {
@@ -82,10 +83,52 @@ void add_run_options(po::options_description* options) {
       "jobs", po::value<int>()->default_value(1), "workers at once")(
       "repeat", po::value<int>(), "run each case N times and compare the runs with each other too")(
       "timeout", po::value<double>()->default_value(600), "seconds a case may take if it does not say so itself")(
+      "launcher", po::value<std::string>()->default_value(""),
+      "who starts workers: slurm, command (default: this process)")(
+      "launcher-options", po::value<std::string>()->default_value(""), "JSON object, over what --profile says")(
+      "profile", po::value<std::string>()->default_value(""), "YAML or JSON file of options for the launcher")(
       "output", po::value<std::string>()->default_value(""), "folder for the results (default: below assay-out/)")(
       "plugin-path", po::value<Words>(), "folder to look for plugins in first; repeatable")("allow-scripts",
                                                                                             "allow LD_* in ENV_VARS");
 }
+
+namespace {
+
+// --launcher and what is said to it.
+Status set_launcher(const po::variables_map& values, run::RunOptions* options) {
+  options->launcher = values["launcher"].as<std::string>();
+  const std::string& profile = values["profile"].as<std::string>();
+  const std::string& words = values["launcher-options"].as<std::string>();
+  if (options->launcher.empty()) {
+    if (profile.empty() && words.empty()) return {};
+    return invalid(std::string(profile.empty() ? "--launcher-options" : "--profile") +
+                   ": there is no --launcher to use it");
+  }
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (!profile.empty()) {
+    const Result<std::string> text = discover::yaml_file_to_json(profile);
+    if (!text) return text.status().with("--profile");
+    json = nlohmann::ordered_json::parse(*text);
+  }
+  if (!words.empty()) {
+    const auto over = nlohmann::ordered_json::parse(words, nullptr, false);
+    if (!over.is_object()) {
+      return invalid("--launcher-options '" + words + R"(': expected a JSON object like {"partition":"gpu"})");
+    }
+    for (const auto& [name, value] : over.items()) {
+      if (name == "workers" && value.is_object() && json.contains(name) && json[name].is_object()) {
+        json[name].update(value);
+      } else {
+        json[name] = value;
+      }
+    }
+  }
+  options->launcher_options = json.dump();
+  if (values["jobs"].defaulted()) options->jobs = 0;  // the launcher's system knows how many there may be
+  return {};
+}
+
+}  // namespace
 
 Result<run::RunOptions> make_run_options(const po::variables_map& values, const Words& command) {
   Words paths = all(values, "path");
@@ -115,6 +158,7 @@ Result<run::RunOptions> make_run_options(const po::variables_map& values, const 
   options.filter = values["filter"].as<std::string>();
   options.jobs = values["jobs"].as<int>();
   if (options.jobs < 1) return invalid("--jobs " + std::to_string(options.jobs) + ": expected 1 or more");
+  if (Status status = set_launcher(values, &options); !status.ok()) return status;
   if (values.count("repeat") != 0) {
     options.repeat = values["repeat"].as<int>();
     if (options.repeat < 1 || options.repeat > run::kMostRepeats) {

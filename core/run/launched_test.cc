@@ -1,0 +1,303 @@
+// Runs whose workers are started by a launcher: the command launcher with a shell, so that every end of a task can be
+// had.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "core/run/launch_options.h"
+#include "core/run/leash.h"
+#include "core/run/run_fixture.h"
+#include "core/run/worker_resume.h"
+
+namespace assay::run {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class LaunchedRun : public Run {
+ protected:
+  void SetUp() override {
+    Run::SetUp();
+    options_.launcher = "command";
+    options_.jobs = 0;
+    options_.kill_grace = 200ms;
+    options_.environment["PATH"] = "/usr/bin:/bin";
+    start({"{argv}"});
+  }
+  void start(const std::vector<std::string>& words, Json workers = Json::object()) {
+    for (const auto& [name, value] : std::vector<std::pair<const char*, double>>{{"poll", 0.1}, {"poll_most", 0.1}}) {
+      if (!workers.contains(name)) workers[name] = value;
+    }
+    options_.launcher_options = Json{{"start", words}, {"workers", workers}}.dump();
+  }
+  // A case that passes when the engine answers.
+  void add(const std::string& name, const std::string& prompt, const std::string& more = "") {
+    add_golden(add_case(name, {prompt}, more), prompt, prompt.substr(prompt.find(' ') + 1));
+  }
+  // A shell line that runs the worker; `file` tells how often it was run before.
+  std::string counting(const std::string& line) const {
+    const std::string count = dir_ / "count";
+    return "n=$(cat " + count + " 2>/dev/null || echo 0); echo $((n+1)) >" + count + "; " + line;
+  }
+};
+
+TEST_F(LaunchedRun, HasTheVerdictsOfARunOfThisProcess) {
+  add("a", "slow 1");
+  add("b", "segv");
+  add("c", "slow 1");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  EXPECT_EQ(verdict("b"), "CRASHED");
+  EXPECT_THAT(reason("b"), HasSubstr("SIGSEGV"));
+  EXPECT_EQ(verdict("c"), "IDENTICAL");
+}
+
+TEST_F(LaunchedRun, AGroupIsCutIntoTasks) {
+  for (const char* name : {"a", "b", "c", "d", "e"}) add(name, "slow 1");
+  start({"{argv}"}, {{"cases_per_task", 2}});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(events(event::kWorkerFinished), 3u);
+  EXPECT_EQ(events(event::kCaseFinished), 5u);
+}
+
+TEST_F(LaunchedRun, ATaskThatIsLostWithItsHostIsRunAgain) {
+  add("a", "slow 1");
+  start({"sh", "-c", counting("[ $n -gt 1 ] || exit 255; exec \"$@\""), "-", "{argv}"});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  EXPECT_EQ(summary().crashes, 0u);
+}
+
+TEST_F(LaunchedRun, ATaskThatIsLostAgainAndAgainIsInfra) {
+  add("a", "slow 1");
+  start({"sh", "-c", "echo 'no route' >&2; exit 255", "-", "{argv}"}, {{"losses", 1}});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "INFRA");
+  EXPECT_THAT(reason("a"), AllOf(HasSubstr("no route"), HasSubstr("lost 2 times")));
+}
+
+TEST_F(LaunchedRun, ACaseThatRanWhenItsNodeWasLostIsRunAgainAndIsNoCrash) {
+  add("a", "slow 1");
+  add("b", "slow 1500");
+  // the first time the worker is killed in the middle of b, and the transport says 255
+  start(
+      {"sh", "-c",
+       counting("if [ $n = 0 ]; then \"$@\" & until grep -q 'case_started.*\"case\":\"b' \"$3\"; do sleep 0.05; done; "
+                "kill -9 $!; exit 255; fi; exec \"$@\""),
+       "-", "{argv}"});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  EXPECT_EQ(verdict("b"), "IDENTICAL") << reason("b");
+  EXPECT_EQ(summary().crashes, 0u);
+}
+
+TEST_F(LaunchedRun, ATaskThatIsBegunAnewGoesOnAfterItsOwnEvents) {
+  add("a", "slow 1");
+  add("b", "slow 1000");
+  // begun anew within one task, as a requeue does
+  start({"sh", "-c",
+         "\"$@\" & until grep -q 'case_started.*\"case\":\"b' \"$3\"; do sleep 0.05; done; kill -9 $!; wait; "
+         "printf '{\"event\":\"torn' >>\"$3\"; exec \"$@\"",
+         "-", "{argv}"});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  EXPECT_EQ(verdict("b"), "IDENTICAL") << reason("b");
+  EXPECT_EQ(events(event::kWorkerStarted), 2u);
+  EXPECT_EQ(events(event::kCaseStarted), 3u);
+}
+
+TEST_F(LaunchedRun, RepeatsThatEndedAreNotRunAgain) {
+  add("a", "slow 300");
+  options_.repeat = 3;
+  start({"sh", "-c",
+         "\"$@\" & until grep -q 'repeat_started.*\"repeat\":2' \"$3\"; do sleep 0.05; done; kill -9 $!; wait; exec "
+         "\"$@\"",
+         "-", "{argv}"});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  EXPECT_EQ(outcome("a").repeats.size(), 3u);
+  EXPECT_EQ(events(event::kRepeatFinished), 3u);
+}
+
+TEST_F(LaunchedRun, AFolderThatTheNodeDoesNotSeeIsNamed) {
+  add("a", "slow 1");
+  start({"sh", "-c", "exec sleep 30", "-", "{argv}"}, {{"appear", 1}});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "INFRA");
+  EXPECT_THAT(reason("a"), AllOf(HasSubstr("not one event"), HasSubstr("w000.events.jsonl"), HasSubstr("file system")));
+}
+
+TEST_F(LaunchedRun, ACaseThatHangsIsCrashedAndTheRestGoesOn) {
+  add("a", "hang", "");
+  add("b", "slow 1");
+  options_.case_timeout = 1s;
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "CRASHED");
+  EXPECT_THAT(reason("a"), HasSubstr("no verdict after 1.0 s"));
+  EXPECT_EQ(verdict("b"), "IDENTICAL") << reason("b");
+}
+
+TEST_F(LaunchedRun, ATimeLimitOfTheTaskCostsUnfinishedCases) {
+  add("a", "slow 1");
+  add("b", "slow 60000");
+  start({"{argv}"}, {{"seconds", 2}});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  EXPECT_EQ(verdict("b"), "INFRA");
+  EXPECT_THAT(reason("b"), HasSubstr("time limit"));
+}
+
+TEST_F(LaunchedRun, CancelEndsItAndEveryCaseHasAVerdict) {
+  add("a", "slow 60000");
+  add("b", "slow 1");
+  std::atomic<bool> cancel{false};
+  options_.cancel = &cancel;
+  std::thread later([&] {
+    for (int i = 0; i < 400 && (!fs::exists(dir_ / "out/results.jsonl") || events(event::kCaseStarted) == 0); ++i) {
+      std::this_thread::sleep_for(50ms);
+    }
+    cancel = true;
+  });
+  run();
+  later.join();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_TRUE(summary().cancelled);
+  EXPECT_EQ(verdict("a"), "INFRA");
+  EXPECT_THAT(reason("a"), HasSubstr("cancelled while it ran"));
+  EXPECT_EQ(verdict("b"), "INFRA");
+}
+
+TEST_F(LaunchedRun, EnvVarsReachTheWorkerAndDevicesAreLeftToTheSystem) {
+  add_golden(add_case("a", {"env FROM_CASE"}, "ENV_VARS:\n  FROM_CASE: \"it's a 'value'\"\n"), "env FROM_CASE",
+             "it's a 'value'");
+  add_golden(add_case("b", {"env CUDA_VISIBLE_DEVICES"}, "ENV_VARS:\n  CUDA_VISIBLE_DEVICES: 7\n"),
+             "env CUDA_VISIBLE_DEVICES", "(unset)");
+  start({"sh", "-c", "exec \"$1\"", "-", "{script}"});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  EXPECT_EQ(verdict("b"), "IDENTICAL") << reason("b");
+}
+
+TEST_F(LaunchedRun, BadOptionsAreOneLine) {
+  add("a", "slow 1");
+  start({"{argv}"}, {{"task", 2}});
+  run();
+  EXPECT_THAT(result_->status().message(), AllOf(HasSubstr("unknown member task"), HasSubstr("'tasks'")));
+  options_.launcher_options = R"({"strat": []})";
+  run();
+  EXPECT_THAT(result_->status().message(), AllOf(HasSubstr("strat"), HasSubstr("'start'")));
+  options_.launcher = "slrum";
+  run();
+  EXPECT_EQ(result_->status().code(), StatusCode::kInvalid);
+  EXPECT_THAT(result_->status().message(), HasSubstr("--launcher"));
+}
+
+TEST(LaunchOptions, WorkersAreReadAndTheRestIsThePlugins) {
+  const Result<LaunchOptions> read = parse_launch_options(R"({"partition": "x", "workers": {"tasks": 3, "poll": 20}})");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->tasks, 3);
+  EXPECT_EQ(read->poll_most, 20);
+  EXPECT_EQ(read->plugin, R"({"partition":"x"})");
+  for (const char* bad : {"[]", R"({"workers": 1})", R"({"workers": {"tasks": 0}})", R"({"workers": {"tasks": 1.5}})",
+                          R"({"workers": {"cpus": "2"}})"}) {
+    EXPECT_EQ(parse_launch_options(bad).status().code(), StatusCode::kInvalid) << bad;
+  }
+}
+
+TEST(SplitByCost, CostliestFirstIntoTheCheapest) {
+  Plan plan;
+  plan.cases.resize(6);
+  for (size_t i = 0; i < 6; ++i) plan.cases[i].cost = static_cast<double>(i == 2 ? 9 : i);
+  EXPECT_THAT(split_by_cost(plan, {0, 1, 2, 3, 4, 5}, 2, 0), ElementsAre(ElementsAre(2, 3), ElementsAre(0, 1, 4, 5)));
+  EXPECT_EQ(split_by_cost(plan, {3, 4, 5}, 9, 0).size(), 3u);
+  const auto parts = split_by_cost(plan, {0, 1, 2, 3, 4, 5}, 1, 2);
+  ASSERT_EQ(parts.size(), 3u);
+  for (const auto& part : parts) EXPECT_EQ(part.size(), 2u);
+}
+
+class LeashTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::path(::testing::TempDir()) / "assay_leash";
+    fs::remove_all(dir_);
+    fs::create_directories(dir_);
+    plan_.run_id = "run";
+    plan_.worker = "w000";
+    plan_.heartbeat = dir_ / "heartbeat";
+    plan_.heartbeat_seconds = 0.5;
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  // A child that waits on its leash for a while, and its exit code.
+  int on_leash(std::chrono::milliseconds most) const {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setpgid(0, 0);
+      if (::fork() == 0) {
+        for (;;) ::pause();
+      }
+      const auto leash = Leash::tie(plan_, dir_ / "events");
+      std::this_thread::sleep_for(most);
+      ::kill(0, SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    const bool alone = ::kill(-child, 0) != 0;  // its own child is gone too, or was not reaped yet
+    if (!alone) std::this_thread::sleep_for(100ms);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  fs::path dir_;
+  WorkerPlan plan_;
+};
+
+TEST_F(LeashTest, AWorkerWithoutSignsOfLifeEndsItself) {
+  EXPECT_EQ(on_leash(10s), Leash::kOrphaned);
+  const Result<std::string> text = read_file(dir_ / "events");
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("worker_orphaned"));
+}
+
+TEST_F(LeashTest, AHeartbeatKeepsItAlive) {
+  const auto heart = Heartbeat::start(plan_.heartbeat, "run", 50ms);
+  ASSERT_TRUE(heart.ok());
+  EXPECT_EQ(on_leash(1500ms), -SIGKILL);
+}
+
+TEST_F(LeashTest, TheHeartbeatOfAnotherRunIsNone) {
+  const auto heart = Heartbeat::start(plan_.heartbeat, "another", 50ms);
+  ASSERT_TRUE(heart.ok());
+  EXPECT_EQ(on_leash(10s), Leash::kOrphaned);
+}
+
+TEST_F(LeashTest, ARevokedClaimEndsItAndAllThatFollow) {
+  const auto heart = Heartbeat::start(plan_.heartbeat, "run", 50ms);
+  ASSERT_TRUE(heart.ok());
+  std::thread later([&] {
+    std::this_thread::sleep_for(300ms);
+    Leash::revoke(dir_ / "events");
+  });
+  EXPECT_EQ(on_leash(10s), Leash::kOrphaned);
+  later.join();
+  EXPECT_EQ(Leash::tie(plan_, dir_ / "events").status().code(), StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace assay::run

@@ -1,0 +1,146 @@
+#include "core/run/leash.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <system_error>
+
+#include "core/command/process_table.h"
+#include "core/run/event_file.h"
+#include "core/run/events.h"
+
+namespace assay::run {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr std::string_view kRevoked = "revoked\n";
+
+fs::path claim_of(const fs::path& events) { return events.string() + ".claim"; }
+
+std::string random_word() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+void kill_descendants() {
+  command::ProcessTable table;
+  if (!table.read()) return;
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (table.descends(table.pid(i), ::getpid())) ::kill(table.pid(i), SIGKILL);
+  }
+}
+
+}  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+Result<std::unique_ptr<Heartbeat>> Heartbeat::start(const fs::path& file, const std::string& run_id,
+                                                    Milliseconds interval) {
+  if (Status written = write_file(file, run_id + " 0\n"); !written.ok()) return written;
+  std::unique_ptr<Heartbeat> heart(new Heartbeat);
+  heart->thread_ = std::thread([raw = heart.get(), file, run_id, interval] { raw->beat(file, run_id, interval); });
+  return heart;
+}
+
+Heartbeat::~Heartbeat() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  stop_.notify_all();
+  thread_.join();
+}
+
+void Heartbeat::beat(const fs::path& file, const std::string& run_id, Milliseconds interval) {
+  std::unique_lock lock(mutex_);
+  for (uint64_t count = 1; !stop_.wait_for(lock, interval, [this] { return stopped_; }); ++count) {
+    [[maybe_unused]] const Status status =
+        write_file(file, fmt::format("{} {}\n", run_id, count));  // next time it may work
+  }
+}
+
+Result<std::unique_ptr<Leash>> Leash::tie(const WorkerPlan& plan, const fs::path& events) {
+  std::unique_ptr<Leash> leash(new Leash);
+  leash->worker_ = plan.worker;
+  leash->events_ = events;
+  leash->heartbeat_ = plan.heartbeat;
+  leash->run_id_ = plan.run_id;
+  leash->limit_ = Milliseconds(static_cast<int64_t>(plan.heartbeat_seconds * 1000));
+  leash->claim_ = claim_of(events);
+  if (const Result<std::string> before = read_file(leash->claim_); before.ok() && *before == kRevoked) {
+    return Status(StatusCode::kCancelled, leash->claim_.string() + ": the runner has given this task up");
+  }
+  leash->name_ = fmt::format("{} {} {}\n", host_name(), ::getpid(), random_word());
+  if (Status written = write_file(leash->claim_, leash->name_); !written.ok()) return written;
+  leash->thread_ = std::thread([raw = leash.get()] { raw->watch(); });
+  return leash;
+}
+
+void Leash::revoke(const fs::path& events) {
+  [[maybe_unused]] const Status status = write_file(claim_of(events), kRevoked);  // the launcher's cancel comes as well
+}
+
+void Leash::clear(const fs::path& events) {
+  std::error_code ignored;
+  fs::remove(claim_of(events), ignored);
+}
+
+Leash::~Leash() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  stop_.notify_all();
+  thread_.join();
+}
+
+void Leash::watch() {
+  const Milliseconds interval = std::clamp(limit_ / 8, Milliseconds(50), Milliseconds(2000));
+  std::string last;
+  Clock::time_point changed = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!stop_.wait_for(lock, interval, [this] { return stopped_; })) {
+    if (Result<std::string> beat = read_file(heartbeat_);
+        beat.ok() && *beat != last && beat->starts_with(run_id_ + " ")) {
+      last = *std::move(beat);
+      changed = Clock::now();
+    }
+    if (Clock::now() - changed > limit_) {
+      end(fmt::format("{}: no sign of life of the runner for {:.1f} s; this worker ends itself", heartbeat_.string(),
+                      static_cast<double>(limit_.count()) / 1000));
+    }
+    const Result<std::string> claim = read_file(claim_);
+    if (claim.ok() && *claim != name_)
+      leave(claim_.string() + ": the runner has given this task up, or another worker has taken over");
+  }
+}
+
+void Leash::end(const std::string& reason) const {
+  nlohmann::ordered_json event = make_event(event::kWorkerOrphaned);
+  event["worker"] = worker_;
+  event["message"] = reason;
+  if (Result<EventWriter> writer = EventWriter::go_on(events_)) {
+    [[maybe_unused]] const Status written = writer->append(to_line(event));
+  }
+  leave(reason);
+}
+
+void Leash::leave(const std::string& reason) {
+  std::fputs(("assay-worker: " + reason + "\n").c_str(), stderr);
+  kill_descendants();
+  ::_exit(kOrphaned);
+}
+
+}  // namespace assay::run

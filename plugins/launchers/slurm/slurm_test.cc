@@ -1,0 +1,189 @@
+// The launcher against commands that say what the test wants.
+#include "plugins/launchers/slurm/slurm.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "assay/sdk.hpp"
+
+namespace assay::launchers {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Slurm : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::path(::testing::TempDir()) /
+           (std::string("assay_slurm_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(dir_);
+    fs::create_directories(dir_ / "launcher");
+    ::setenv("FAKE_SLURM", dir_.c_str(), 1);
+    nlohmann::json options = {{"command_seconds", 5}};
+    for (const char* name : {"sbatch", "scontrol", "squeue", "scancel", "sacct"}) {
+      fs::create_symlink(fs::path(ASSAY_SOURCE_DIR) / "plugins/launchers/slurm/testdata/fake_slurm", dir_ / name);
+      options[name] = (dir_ / name).string();
+    }
+    options_ = options.dump();
+    say("sbatch", "41\n");
+    say("sacct", "Slurm accounting storage is disabled\n", 1);
+    open();
+  }
+  void TearDown() override {
+    launcher_.reset();
+    fs::remove_all(dir_);
+  }
+  void open() {
+    const std::string folder = dir_ / "launcher";
+    auto config = sdk::sized<assay_launcher_config>();
+    config.options = sdk::view(options_);
+    config.folder = sdk::view(folder);
+    Result<std::unique_ptr<SlurmLauncher>> opened = SlurmLauncher::open(config);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    launcher_ = *std::move(opened);
+  }
+  void say(const std::string& name, const std::string& out, int code = 0, const std::string& err = "") {
+    std::ofstream(dir_ / (name + ".out")) << out;
+    std::ofstream(dir_ / (name + ".err")) << err;
+    std::ofstream(dir_ / (name + ".code")) << code;
+  }
+  std::string calls(const std::string& name) const {
+    std::ifstream file(dir_ / (name + ".calls"));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static Job job(size_t tasks = 1) {
+    Job made;
+    made.name = "assay-x-0";
+    made.tasks.assign(tasks, {{"/bin/true"}, "/dev/null"});
+    return made;
+  }
+  State first(uint64_t id) {
+    const Result<std::vector<State>> states = launcher_->poll(id);
+    EXPECT_TRUE(states.ok()) << states.status().message();
+    return states.ok() ? states->front() : State();
+  }
+
+  fs::path dir_;
+  std::string options_;
+  std::unique_ptr<SlurmLauncher> launcher_;
+};
+
+TEST_F(Slurm, TheIdIsTheLastLineOfWhatSbatchPrints) {
+  EXPECT_EQ(*launcher_->start(job()), 41u);
+  say("sbatch", "Welcome to the cluster\n42;tests\n");
+  EXPECT_EQ(*launcher_->start(job()), 42u);
+  EXPECT_THAT(calls("sbatch"), HasSubstr("--parsable " + (dir_ / "launcher/assay-x-0.sh").string()));
+  say("sbatch", "no number\n");
+  EXPECT_EQ(launcher_->start(job()).status().code(), StatusCode::kInfra);
+}
+
+TEST_F(Slurm, ARefusedJobIsToldInTheSchedulersWords) {
+  for (const char* words : {"Batch job submission failed: Invalid partition name specified",
+                            "Batch job submission failed: Invalid account or account/partition combination specified",
+                            "Batch job submission failed: Invalid generic resource (gres) specification"}) {
+    say("sbatch", "", 1, std::string("sbatch: error: ") + words + "\n");
+    const Result<uint64_t> id = launcher_->start(job());
+    EXPECT_EQ(id.status().code(), StatusCode::kInfra);
+    EXPECT_THAT(id.status().message(), HasSubstr(words));
+  }
+}
+
+TEST_F(Slurm, WhatPassesIsTriedAgainAndAJobThatWasMadeAllTheSameIsFound) {
+  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n");
+  EXPECT_EQ(launcher_->start(job()).status().code(), StatusCode::kExhausted);
+  say("squeue", "77\n77\n");
+  EXPECT_EQ(*launcher_->start(job()), 77u);
+  EXPECT_THAT(calls("squeue"), HasSubstr("--name=assay-x-0"));
+}
+
+TEST_F(Slurm, WhatPassesIsTriedAgainWhereNoJobWasMade) {
+  say("sbatch", "", 1,
+      "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n");
+  EXPECT_EQ(launcher_->start(job()).status().code(), StatusCode::kExhausted);
+  say("squeue", "", 1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n");
+  EXPECT_EQ(launcher_->start(job()).status().code(), StatusCode::kExhausted);
+  say("squeue", "");
+  say("sbatch", "43\n");
+  EXPECT_EQ(*launcher_->start(job()), 43u);
+}
+
+TEST_F(Slurm, AControllerThatIsDownIsNoEndOfTheTask) {
+  const uint64_t id = *launcher_->start(job());
+  say("scontrol", "", 1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n");
+  EXPECT_THAT(launcher_->poll(id).status().message(), HasSubstr("Unable to contact"));
+  say("scontrol", "JobId=41 ArrayTaskId=0 JobState=RUNNING Reason=None Restarts=1 ExitCode=0:0 BatchHost=n2\n");
+  const State state = first(id);
+  EXPECT_EQ(state.phase, ASSAY_TASK_RUNNING);
+  EXPECT_EQ(state.restarts, 1);
+  EXPECT_EQ(state.where, "n2");
+}
+
+TEST_F(Slurm, ATaskThatSlurmHasForgottenIsKnownByItsExitCode) {
+  const uint64_t id = *launcher_->start(job(2));
+  say("scontrol", "", 1, "slurm_load_jobs error: Invalid job id specified\n");
+  std::ofstream(dir_ / "launcher/assay-x-0.0.end") << "139\n";
+  const Result<std::vector<State>> states = launcher_->poll(id);
+  ASSERT_TRUE(states.ok()) << states.status().message();
+  EXPECT_EQ((*states)[0].phase, ASSAY_TASK_EXITED);
+  EXPECT_EQ((*states)[0].signal, 11);
+  EXPECT_EQ((*states)[1].phase, ASSAY_TASK_LOST);
+  EXPECT_TRUE((*states)[1].again);
+  EXPECT_THAT((*states)[1].reason, HasSubstr("no longer knows"));
+}
+
+TEST_F(Slurm, ATaskThatSlurmHasForgottenIsAskedForInTheAccounts) {
+  const uint64_t id = *launcher_->start(job());
+  say("scontrol", "", 1, "slurm_load_jobs error: Invalid job id specified\n");
+  say("sacct", "41_0|NODE_FAIL|0:0|n1\n");
+  EXPECT_EQ(first(id).phase, ASSAY_TASK_LOST);
+  EXPECT_TRUE(first(id).again);
+  EXPECT_EQ(calls("scontrol"), "-o show job 41\n") << "what has ended is not asked for again";
+}
+
+TEST_F(Slurm, CancelNamesIdsAndNothingElse) {
+  const uint64_t id = *launcher_->start(job(3));
+  EXPECT_TRUE(launcher_->cancel(id, 2).ok());
+  EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok());
+  EXPECT_EQ(calls("scancel"), "41_2\n41\n");
+  say("scancel", "", 1, "scancel: error: Kill job error on job id 41: Invalid job id specified\n");
+  EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok()) << "over already";
+  say("scancel", "", 1, "scancel: error: Kill job error on job id 41: Access/permission denied\n");
+  EXPECT_THAT(launcher_->cancel(id, std::nullopt).message(), HasSubstr("permission denied"));
+}
+
+TEST_F(Slurm, ClosingCancelsWhatIsNotOver) {
+  const uint64_t over = *launcher_->start(job());
+  say("scontrol", "JobId=41 ArrayTaskId=0 JobState=COMPLETED Reason=None Restarts=0 ExitCode=0:0 BatchHost=n2\n");
+  EXPECT_EQ(first(over).phase, ASSAY_TASK_EXITED);
+  say("sbatch", "52\n");
+  ASSERT_TRUE(launcher_->start(job()).ok());
+  launcher_.reset();
+  EXPECT_EQ(calls("scancel"), "--quiet 52\n");
+}
+
+TEST_F(Slurm, ACommandThatHangsIsEnded) {
+  std::ofstream(dir_ / "scontrol.sleep") << 60;
+  nlohmann::json options = nlohmann::json::parse(options_);
+  options["command_seconds"] = 0.3;
+  options_ = options.dump();
+  open();
+  const uint64_t id = *launcher_->start(job());
+  EXPECT_THAT(launcher_->poll(id).status().message(), HasSubstr("no answer in time"));
+}
+
+TEST_F(Slurm, AProgramThatIsMissingIsNamed) {
+  fs::remove(dir_ / "sbatch");
+  const Result<uint64_t> id = launcher_->start(job());
+  EXPECT_FALSE(id.ok());
+  EXPECT_NE(id.status().code(), StatusCode::kExhausted);
+  EXPECT_THAT(id.status().message(), HasSubstr("sbatch"));
+}
+
+}  // namespace
+}  // namespace assay::launchers
