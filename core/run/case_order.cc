@@ -111,6 +111,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   if (!arguments) return arguments.status();
   CaseOrder& order = prepared.order;
   order.dir = test.dir;
+  order.golden = options_.golden.string();
   if (test.metrics) order.metrics = *test.metrics;
   const Result<int> repeats = repeats_of(prepared.env_vars, settings.repeat);
   if (!repeats) return repeats.status().with(test.config);
