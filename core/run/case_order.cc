@@ -195,6 +195,7 @@ Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std:
   std::vector<fs::path> places;
   if (options_.recorded.empty()) {
     places = {fs::path(test.dir) / "recorded.json"};
+    if (!options_.golden.empty()) places.push_back(options_.golden);
     const auto first_of = [](const std::string& own, const std::string& other) { return own.empty() ? other : own; };
     const std::string platform = first_of(first_of(settings.platform, options_.platform), default_platform(""));
     const std::string environment = first_of(settings.environment_name, options_.environment_name);

@@ -172,6 +172,9 @@ class Planner {
     };
     if (!test.error.ok()) return settle(Verdict::kInvalid, test.error.message());
     if (own_.settled) return settle(*own_.settled, own_.reason);
+    if (test.mode != "inference" && !by_golden) {
+      return settle(Verdict::kSkipped, fmt::format("MODE {}: relations are between runs of inference", test.mode));
+    }
     if (test.mode != "inference") return prepare_trained(test, id);
     if (const std::string absent = absent_requirement(test, variables_, backends_); !absent.empty()) {
       return settle(Verdict::kSkipped, absent);

@@ -84,7 +84,6 @@ struct TrainingRunner::Once {
   uint64_t runs = 0;
   std::string actual;  // path; empty: none
   std::string log;
-  bool nondeterministic = false;
 };
 
 TrainingRunner::TrainingRunner(const WorkerPlan& plan, const plugin::Plugin& engine, const std::atomic<bool>& cancelled,
@@ -112,7 +111,6 @@ TrainingRunner::Once TrainingRunner::run_once(const CaseOrder& order, int repeat
     once.result.verdict = {Verdict::kInvalid, plan.status().message(), "", {}};
     return once;
   }
-  once.nondeterministic = plan->nondeterministic || plan->rl;
   const fs::path folder(plan->folder);
   std::error_code code;
   fs::create_directories(folder, code);
@@ -181,7 +179,7 @@ bool TrainingRunner::run(const CaseOrder& order) {
     Once once = run_once(order, repeat);
     sound = !once.result.engine_failed || once.result.verdict.verdict != Verdict::kInfra;
     Json event = order.repeats > 1 ? event_of(event::kRepeatFinished, repeat) : event_of(event::kCaseFinished, 0);
-    if (order.repeats > 1 && once.result.actual && first && !once.nondeterministic) {
+    if (order.repeats > 1 && once.result.actual && first) {
       event["difference"] = train::first_difference(*first, *once.result.actual);
     }
     add_end(once, &event);

@@ -50,9 +50,9 @@ class CaseRun {
       fs::create_directories(folder, code);
       if (code) return settle(infra(folder + ": " + code.message()));
     }
-    // Event files of an earlier run would be taken for this one's.
+    // Event files of an earlier run would be taken for this one's. Nodes may share the folder.
     for (const Job& job : plan_.runs) {
-      if (!is_empty_or_absent(job.folders.tensorboard)) {
+      if (job.node_rank == 0 && !is_empty_or_absent(job.folders.tensorboard)) {
         if (Status emptied = set_aside(job.folders.tensorboard); !emptied.ok()) return settle(emptied);
       }
     }
