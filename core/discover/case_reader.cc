@@ -93,6 +93,23 @@ void read_env_vars(const YamlNode& node, TestCase& test_case, SchemaErrors& erro
   }
 }
 
+// Variables of one MODEL_ARGS_n each.
+void read_model_env_vars(const YamlNode& node, TestCase& test_case, SchemaErrors& errors) {
+  if (node.is_null()) return;
+  if (node.kind != YamlNode::Kind::kMap) return errors.add(node, "MODEL_ENV_VARS must be a mapping of MODEL_ARGS_n");
+  for (const YamlEntry& args : node.entries) {
+    if (args.value->kind != YamlNode::Kind::kMap) {
+      errors.add(*args.value, "MODEL_ENV_VARS: " + args.key + " must be a mapping of NAME: value");
+      continue;
+    }
+    for (const YamlEntry& entry : args.value->entries) {
+      const YamlNode& value = *entry.value;
+      if (!value.is_scalar()) errors.add(value, "MODEL_ENV_VARS: " + entry.key + " must be a single value");
+      test_case.model_env_vars.push_back({args.key + "." + entry.key, value.text, {value.line, value.column}});
+    }
+  }
+}
+
 void read_metrics(const YamlNode& node, TestCase& test_case, SchemaErrors& errors) {
   test_case.metrics.emplace();
   test_case.written_metrics = written_metrics(node);
@@ -126,6 +143,7 @@ void read_key(const YamlEntry& entry, TestCase& test_case, SchemaErrors& errors)
   const std::string& key = entry.key;
   const YamlNode& value = *entry.value;
   if (key == "ENV_VARS") return read_env_vars(value, test_case, errors);
+  if (key == "MODEL_ENV_VARS") return read_model_env_vars(value, test_case, errors);
   if (key == "METRICS") return read_metrics(value, test_case, errors);
   if (key == "MODEL_ARGS") {
     test_case.model_args = read_model_args(key, value, errors);

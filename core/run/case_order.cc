@@ -111,6 +111,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   if (!arguments) return arguments.status();
   CaseOrder& order = prepared.order;
   order.dir = test.dir;
+  order.golden = options_.golden.string();
   if (test.metrics) order.metrics = *test.metrics;
   const Result<int> repeats = repeats_of(prepared.env_vars, settings.repeat);
   if (!repeats) return repeats.status().with(test.config);
@@ -194,6 +195,7 @@ Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std:
   std::vector<fs::path> places;
   if (options_.recorded.empty()) {
     places = {fs::path(test.dir) / "recorded.json"};
+    if (!options_.golden.empty()) places.push_back(options_.golden);
     const auto first_of = [](const std::string& own, const std::string& other) { return own.empty() ? other : own; };
     const std::string platform = first_of(first_of(settings.platform, options_.platform), default_platform(""));
     const std::string environment = first_of(settings.environment_name, options_.environment_name);

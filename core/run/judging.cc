@@ -24,7 +24,9 @@ CaseVerdict judge_results(const Judging& judging, const ResultSet& actual) {
                             .no_rerun = judging.no_rerun,
                             .provenance = judging.provenance};
   ResultSet golden;
-  const Result<GoldenChoice> file = resolve_golden(order.dir, plan.environment_name, plan.platform);
+  const Result<GoldenChoice> file = order.golden.empty()
+                                        ? resolve_golden(order.dir, plan.environment_name, plan.platform)
+                                        : GoldenChoice{.path = order.golden, .exact = true};
   if (!file) {
     if (file.status().code() != StatusCode::kNotFound) return {Verdict::kInvalid, file.status().message(), "", {}};
     input.golden_missing = file.status().message();

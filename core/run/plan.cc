@@ -19,6 +19,7 @@
 #include "core/run/reproduce.h"
 #include "core/run/requirements.h"
 #include "core/run/shards.h"
+#include "core/run/training_order.h"
 
 namespace assay::run {
 namespace {
@@ -132,11 +133,8 @@ class Planner {
     outcome.reproduce = reproduce_command(options_, test.dir, relation, own_);
     planned.environment = environment_name();
     outcome.summary = ready.summary;
-    planned.timeout = options_.case_timeout;
-    if (test.assay.timeout_s) {
-      planned.timeout = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*test.assay.timeout_s * 1000)));
-    }
-    if (own_.timeout.count() > 0) planned.timeout = own_.timeout;
+    planned.timeout = timeout_of(test);
+    if (!ready.prepared.order.training.empty()) planned.timeout += kTrainingGrace;
     planned.declarations = declarations_of(test);
     if (options_.compat) planned.compat = compat_case(test, options_.environment);
     planned.memory_limit = test.assay.memory_limit.value_or(0);
@@ -174,9 +172,10 @@ class Planner {
     };
     if (!test.error.ok()) return settle(Verdict::kInvalid, test.error.message());
     if (own_.settled) return settle(*own_.settled, own_.reason);
-    if (test.mode != "inference") {
-      return settle(Verdict::kSkipped, fmt::format("MODE {} is not run by assay, only inference is", test.mode));
+    if (test.mode != "inference" && !by_golden) {
+      return settle(Verdict::kSkipped, fmt::format("MODE {}: relations are between runs of inference", test.mode));
     }
+    if (test.mode != "inference") return prepare_trained(test, id);
     if (const std::string absent = absent_requirement(test, variables_, backends_); !absent.empty()) {
       return settle(Verdict::kSkipped, absent);
     }
@@ -203,6 +202,49 @@ class Planner {
                                                     : default_platform(summary.backend);
     ready.prepared = *std::move(prepared);
     return ready;
+  }
+
+  // A case of MODE pretraining or rl.
+  Ready prepare_trained(const TestCase& test, const std::string& id) {
+    Ready ready;
+    const auto settle = [&ready](Verdict verdict, const std::string& reason) {
+      ready.settled = true;
+      ready.verdict = verdict;
+      ready.reason = reason;
+      return std::move(ready);
+    };
+    const std::string needed =
+        fmt::format("MODE {} needs an engine that can train, for example --engine process", test.mode);
+    CaseSummary& summary = ready.summary;
+    summary.engine = !options_.engine.empty() ? options_.engine
+                     : !own_.engine.empty()   ? own_.engine
+                                              : test.assay.engine.value_or("");
+    if (summary.engine.empty()) return settle(Verdict::kSkipped, needed);
+    const Result<const plugin::Plugin*> engine = registry_.find(plugin::Kind::kEngine, summary.engine);
+    if (!engine) return settle(Verdict::kInvalid, engine.status().message());
+    ready.engine = *engine;
+    if (!ready.engine->can(ASSAY_CAP_TRAIN)) {
+      const bool recorded = ready.engine->can(ASSAY_CAP_RECORDED);
+      return settle(recorded ? Verdict::kSkipped : Verdict::kNotComparable,
+                    fmt::format("{}; {} {}", needed, summary.engine,
+                                recorded ? "gives recorded results of inference" : "cannot"));
+    }
+    if (const std::string absent = absent_requirement(test, variables_, backends_); !absent.empty()) {
+      return settle(Verdict::kSkipped, absent);
+    }
+    Result<PreparedCase> prepared = prepare_training(test, id, options_, own_, timeout_of(test));
+    if (!prepared) return settle(verdict_of(prepared.status()), prepared.status().message());
+    summary.platform = !own_.platform.empty()       ? own_.platform
+                       : !options_.platform.empty() ? options_.platform
+                                                    : default_platform("");
+    ready.prepared = *std::move(prepared);
+    return ready;
+  }
+
+  std::chrono::milliseconds timeout_of(const TestCase& test) const {
+    if (own_.timeout.count() > 0) return own_.timeout;
+    if (!test.assay.timeout_s) return options_.case_timeout;
+    return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*test.assay.timeout_s * 1000)));
   }
 
   static Verdict verdict_of(const Status& status) {

@@ -205,7 +205,11 @@ void Recorder::complete(size_t index, Ended ended, Json event) {
                         .engine_failed = ended.engine_failed},
                        &outcome.verdict);
   }
-  if (plan_.compat) outcome.verdict.compat = judge_compat(planned.compat, plan_.environment, outcome);
+  if (!plan_.compat) {
+    outcome.verdict.compat.reset();
+  } else if (planned.order.training.empty()) {  // of a training case the worker tells
+    outcome.verdict.compat = judge_compat(planned.compat, plan_.environment, outcome);
+  }
   event["verdict"] = to_json(outcome.verdict);
   event["summary"] = to_json(outcome.summary);
   if (outcome.provenance) event["provenance"] = Json::parse(to_json(*outcome.provenance));

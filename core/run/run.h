@@ -78,6 +78,8 @@ struct RunOptions {
   int repeat = 0;                    // --repeat: how often each case is run; 0: once, or ENV_VARS.N_REPEAT
   bool metamorphic = false;          // --metamorphic: every inference case is judged by relations, its goldens are not
                                      // looked at; else those alone that have ASSAY.metamorphic
+  std::filesystem::path golden;      // the file that judges every case, wherever it lies; empty: that of its folder
+  std::filesystem::path results;     // training cases: where their values go besides actual.json; empty: nowhere
   bool record_quantities = false;    // throughput, memory and prefill counts in actual.json, whatever METRICS says
   bool compat = false;               // --compat megatron: the verdict of Megatron-LM's comparator beside ours
   bool digest_weights = false;       // provenance gets the sha256 of weights and tokenizer, whatever the verdict

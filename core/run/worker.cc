@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +19,7 @@
 #include "core/run/leash.h"
 #include "core/run/loaded_model.h"
 #include "core/run/secrets.h"
+#include "core/run/training_runner.h"
 #include "core/run/worker_plan.h"
 #include "core/run/worker_resume.h"
 
@@ -26,6 +30,11 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kUnusable = 2;
+
+std::atomic<bool> cancel_requested{false};  // NOLINT: a signal handler can reach nothing else
+
+void request_cancel(int /*signal*/) { cancel_requested = true; }
+bool is_cancelled() { return cancel_requested; }
 
 int complain(const Status& status) {
   std::fputs(("assay-worker: " + status.message() + "\n").c_str(), stderr);
@@ -57,7 +66,7 @@ class Worker {
   Worker(WorkerPlan plan, EventWriter writer)
       : plan_(std::move(plan)),
         writer_(std::move(writer)),
-        registry_(plan_.plugins, plugin::make_host({.log = log_line, .cancelled = nullptr})) {}
+        registry_(plan_.plugins, plugin::make_host({.log = log_line, .cancelled = is_cancelled})) {}
 
   int run() {
     Json started = event(event::kWorkerStarted);
@@ -84,9 +93,12 @@ class Worker {
     loaded["checkpoint"] = model->checkpoint();
     loaded["platform"] = plan_.platform;
     emit(loaded);
-    CaseRunner runner(plan_, **engine, *model, seconds, registry_, [this](const Json& e) { emit_of_worker(e); });
+    const auto emit = [this](const Json& e) { emit_of_worker(e); };
+    CaseRunner runner(plan_, **engine, *model, seconds, registry_, emit);
+    if ((*engine)->can(ASSAY_CAP_TRAIN)) std::signal(SIGTERM, request_cancel);  // it has a program to end
+    TrainingRunner training(plan_, **engine, cancel_requested, emit);
     for (const CaseOrder& order : plan_.cases) {
-      const bool sound = runner.run(order);
+      const bool sound = order.training.empty() ? runner.run(order) : training.run(order);
       if (Status synced = writer_.sync_soon(); !synced.ok()) return complain(synced);
       if (!sound && &order != &plan_.cases.back()) return leave(order.name);
     }

@@ -41,6 +41,8 @@ void visit_order(Order& o, Visit&& visit) {
   visit("record_quantities", o.record_quantities);
   visit("output_path", o.output_path);
   visit("deterministic", o.deterministic);
+  visit("golden", o.golden);
+  visit("training", o.training);
   visit("relation", o.relation);
   visit("metamorphic_batches", o.metamorphic.batches);
   visit("metamorphic_chunks", o.metamorphic.chunks);

@@ -38,10 +38,12 @@ struct CaseOrder {
   int first_repeat = 1;  // the first one that this worker runs; earlier ones were run by others
   int passes = 1;        // --inference-repeat-n: of each repeat, to measure throughput; the last one's results count
   int output_every = 1;  // results keep requests 0, output_every, 2 * output_every ... and the last one
-  bool record_quantities = false;  // results get throughput, memory and prefill counts, listed in METRICS or not
-  std::string output_path;         // --output-path, written besides actual.json; empty: none
-  bool deterministic = false;      // --deterministic-mode: engine and model have to hold L1 to L3
-  std::string relation;            // metamorphic::RelationInfo::name: judged by that, without a golden; empty: golden
+  bool record_quantities = false;     // results get throughput, memory and prefill counts, listed in METRICS or not
+  std::string output_path;            // --output-path, written besides actual.json; empty: none
+  bool deterministic = false;         // --deterministic-mode: engine and model have to hold L1 to L3
+  std::string golden;                 // the file that judges; empty: that of `dir`
+  std::vector<std::string> training;  // (repeats) train::CasePlan as JSON; empty: no training case
+  std::string relation;  // metamorphic::RelationInfo::name: judged by that, without a golden; empty: golden
   metamorphic::Parameters metamorphic;  // for a relation
 };
 

@@ -13,11 +13,11 @@ namespace assay::train {
 
 // All absolute; made by the runner before the engine is called.
 struct JobFolders {
-  std::string output;       // of this repeat: everything else lies below it, unless the caller said otherwise
-  std::string logs;         // stdout and stderr of every process
-  std::string tensorboard;  // where the program writes event files
-  std::string load;         // checkpoint to begin from; may be empty or absent
-  std::string save;         // where it saves checkpoints
+  std::string output = {};       // of this repeat: everything else lies below it, unless the caller said otherwise
+  std::string logs = {};         // stdout and stderr of every process
+  std::string tensorboard = {};  // where the program writes event files
+  std::string load = {};         // checkpoint to begin from; may be empty or absent
+  std::string save = {};         // where it saves checkpoints
 };
 
 struct Job {

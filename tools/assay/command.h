@@ -25,6 +25,7 @@ using Words = std::vector<std::string>;
 int run_command(const Words& words);
 int list_command(const Words& words);
 int show_command(const Words& words);
+int ci_command(const Words& words);
 int compare_command(const Words& words);
 int record_command(const Words& words);
 int review_command(const Words& words);

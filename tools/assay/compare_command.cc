@@ -11,6 +11,7 @@
 #include "core/plugin/registry.h"
 #include "core/run/compat.h"
 #include "core/run/waive.h"
+#include "core/train/compare_files.h"
 #include "tools/assay/command.h"
 #include "tools/assay/golden_options.h"
 
@@ -19,6 +20,16 @@ namespace assay::cli {
 namespace po = boost::program_options;
 
 namespace {
+
+// Waivers of the case.
+void declare(const TestCase& test_case, const std::string& golden_file, CaseVerdict* verdict) {
+  const GoldenName golden =
+      parse_golden_name(std::filesystem::path(golden_file).filename().string()).value_or(GoldenName{});
+  run::apply_declarations(
+      run::declarations_of(test_case),
+      {.today = utc_today(), .platform = golden.platform, .environment = golden.environment, .engine_failed = false},
+      verdict);
+}
 
 CaseVerdict judge(const TestCase& test_case, const Words& files, const po::variables_map& values) {
   const auto refused = [&](const Status& status) {
@@ -29,13 +40,17 @@ CaseVerdict judge(const TestCase& test_case, const Words& files, const po::varia
   const auto options = govern::judge_options(test_case, comparators_of(registry));
   if (!options) return refused(options.status());
   CaseVerdict verdict = compare::compare_files(files[0], files[1], *options);
-  const GoldenName golden =
-      parse_golden_name(std::filesystem::path(files[0]).filename().string()).value_or(GoldenName{});
-  run::apply_declarations(
-      run::declarations_of(test_case),
-      {.today = utc_today(), .platform = golden.platform, .environment = golden.environment, .engine_failed = false},
-      &verdict);
+  declare(test_case, files[0], &verdict);
   return verdict;
+}
+
+// Of MODE pretraining and rl.
+CaseVerdict judge_training(const TestCase& test_case, const Words& files) {
+  if (!test_case.error.ok()) return {Verdict::kInvalid, test_case.error.message(), files[0], {}};
+  train::ComparedFiles compared = train::compare_files(test_case, files[0], files[1]);
+  declare(test_case, files[0], &compared.verdict);
+  compared.verdict.compat = compared.compat;
+  return compared.verdict;
 }
 
 }  // namespace
@@ -65,8 +80,10 @@ int compare_command(const Words& words) {
   test_case.config = config;
   test_case.dir = std::filesystem::path(config).parent_path().string();
   discover::read_config(*std::move(text), test_case, /*needs_model_args=*/false);
-  CaseVerdict verdict = judge(test_case, files, values);
-  if (values.count("compat") != 0) {
+  const bool training = train::compares_training(test_case, files[0]);
+  CaseVerdict verdict = training ? judge_training(test_case, files) : judge(test_case, files, values);
+  if (values.count("compat") == 0) verdict.compat.reset();
+  if (values.count("compat") != 0 && !training) {
     verdict.compat = run::judge_compat_files(files[0], files[1], test_case.written_metrics,
                                              environment()["ENABLE_LIGHTWEIGHT_MODE"] == "true");
   }

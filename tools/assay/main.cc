@@ -19,6 +19,7 @@ constexpr Command kCommands[] = {
     {"run", "run cases and judge what the engine says", assay::cli::run_command},
     {"list", "list cases", assay::cli::list_command},
     {"show", "show one case, or a checkpoint, in full", assay::cli::show_command},
+    {"ci", "run a case as Megatron-LM's run_ci_test.sh does", assay::cli::ci_command},
     {"compare", "judge a results file against a golden file, without an engine", assay::cli::compare_command},
     {"merge", "make one run out of shards, or of any runs", assay::cli::merge_command},
     {"simulate", "how long a run would take on many workers", assay::cli::simulate_command},

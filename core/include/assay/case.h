@@ -99,6 +99,7 @@ struct TestCase {
   std::vector<EnvVar> env_vars;
   ModelArgs model_args;
   std::vector<ModelArgs> further_model_args;        // MODEL_ARGS_2, ... in ascending number
+  std::vector<EnvVar> model_env_vars;               // MODEL_ENV_VARS: "MODEL_ARGS_2.GPUS_PER_NODE"
   std::optional<std::vector<std::string>> metrics;  // absent: no key; empty: null or []
   bool metrics_is_null = false;                     // METRICS: null (kept apart from [])
   CompatMetrics written_metrics;                    // METRICS as Megatron-LM's comparator sees them

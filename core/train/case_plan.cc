@@ -1,0 +1,339 @@
+#include "core/train/case_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "core/discover/yaml_text.h"
+#include "core/train/arguments.h"
+
+namespace assay::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::pair<const char*, TestType>, 6> kTypes = {
+    {{"regular", TestType::kRegular},
+     {"frozen-start", TestType::kFrozenStart},
+     {"ckpt-resume", TestType::kCkptResume},
+     {"frozen-resume", TestType::kFrozenResume},
+     {"checkpoint-consistency", TestType::kCheckpointConsistency},
+     {"release", TestType::kRelease}}};
+
+TestType type_of(const std::string& word) {
+  for (const auto& [name, type] : kTypes) {
+    if (word == name) return type;
+  }
+  return TestType::kRegular;
+}
+
+const std::string* env_var(const TestCase& test, std::string_view name) {
+  const std::string* value = nullptr;
+  for (const EnvVar& variable : test.env_vars) {
+    if (variable.name == name) value = &variable.value;
+  }
+  return value;
+}
+
+bool says(const std::string* text, std::string_view word) { return text != nullptr && *text == word; }
+
+bool is_lightweight(const TestCase& test, const discover::Variables& variables) {
+  constexpr std::string_view kName = "ENABLE_LIGHTWEIGHT_MODE";
+  return says(variables.find(kName), "true") || says(env_var(test, kName), "true");
+}
+
+std::string why_uncompared(const TestCase& test, const discover::Variables& variables) {
+  if (says(variables.find("RECORD_CHECKPOINTS"), "true")) return "RECORD_CHECKPOINTS";
+  if (is_lightweight(test, variables) && test.test_type != "release") return "ENABLE_LIGHTWEIGHT_MODE";
+  if (says(env_var(test, "SKIP_PYTEST"), "1")) return "SKIP_PYTEST";
+  return "";
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+class Planner {
+ public:
+  Planner(const TestCase& test, const discover::Variables& variables, const PlanRequest& request)
+      : test_(test), variables_(variables), request_(request) {}
+
+  Result<CasePlan> run() {
+    for (const Status& step : {begin(), numbers(), change()}) {
+      if (!step.ok()) return step;
+    }
+    const Status planned = plan_.type == TestType::kCheckpointConsistency && !plan_.rl ? plan_each() : plan_runs();
+    if (!planned.ok()) return planned;
+    std::sort(plan_.made.begin(), plan_.made.end());
+    plan_.made.erase(std::unique(plan_.made.begin(), plan_.made.end()), plan_.made.end());
+    return std::move(plan_);
+  }
+
+ private:
+  // A variable of --set: files go where the caller says, and nowhere by chance of the environment.
+  std::string given(const char* name) const {
+    const auto found = variables_.set.find(name);
+    return found == variables_.set.end() || found->second.empty() ? "" : fs::absolute(found->second).string();
+  }
+  std::string below(const std::string& name) const { return (fs::path(request_.folder) / name).string(); }
+
+  Status begin() {
+    plan_ = facts_of(test_);
+    plan_.repeat = request_.repeat;
+    plan_.folder = request_.folder;
+    plan_.record = says(variables_.find("RECORD_CHECKPOINTS"), "true");
+    plan_.uncompared = why_uncompared(test_, variables_);
+    if (const std::string* frozen = variables_.find("CHECKPOINT_LOAD_PATH"); frozen != nullptr && !frozen->empty()) {
+      plan_.frozen = fs::absolute(*frozen).string();
+    }
+    if ((!test_.before_script.empty() || !test_.after_script.empty()) && !request_.allow_scripts) {
+      return unsupported(
+          fmt::format("{}: the case has a {}, which runs as a shell script of this machine: look at it, "
+                      "then allow it with --allow-scripts",
+                      test_.config, test_.before_script.empty() ? "AFTER_SCRIPT" : "BEFORE_SCRIPT"));
+    }
+    if (const std::string* script = variables_.find("TRAINING_SCRIPT_PATH")) {
+      base_.script = *script;
+    } else if (test_.assay.script) {
+      base_.script = *test_.assay.script;
+    } else {
+      return invalid(
+          test_.config +
+          ": which program trains is not said: give it with --set TRAINING_SCRIPT_PATH=pretrain_gpt.py, or in "
+          "ASSAY.script");
+    }
+    nemo_ = lower(base_.script).find("nemo") != std::string::npos;
+    base_.script_is_program = nemo_;
+    base_.name = test_.name;
+    base_.repeat = request_.repeat;
+    base_.launcher = test_.launcher == "ft_launcher" ? "ft_launcher" : "torchrun";
+    base_.before_script = test_.before_script;
+    base_.after_script = test_.after_script;
+    save_ = request_.repeat == 1 ? given("CHECKPOINT_SAVE_PATH") : "";
+    if (save_.empty()) save_ = below("checkpoints");
+    base_.folders.output = given("OUTPUT_PATH").empty() ? request_.folder : given("OUTPUT_PATH");
+    return {};
+  }
+
+  // The first of these variables that is set; `otherwise` where none is.
+  Status number(std::initializer_list<const char*> names, int least, int most, int* value) {
+    for (const char* name : names) {
+      const std::string* text = variables_.find(name);
+      if (text == nullptr || text->empty()) continue;
+      int number = 0;
+      const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+      if (error != std::errc() || stop != text->data() + text->size() || number < least || number > most) {
+        return invalid(fmt::format("{} '{}': expected a whole number from {} to {}", name, *text, least, most));
+      }
+      *value = number;
+      return {};
+    }
+    return {};
+  }
+
+  Status numbers() {
+    constexpr int kMost = 1 << 20;
+    if (Status s = number({"GPUS_PER_NODE"}, 1, kMost, &base_.processes_per_node); !s.ok()) return s;
+    if (Status s = number({"NUM_NODES", "SLURM_NNODES"}, 1, kMost, &base_.nodes); !s.ok()) return s;
+    if (Status s = number({"SLURM_NODEID", "NODE_RANK"}, 0, base_.nodes - 1, &base_.node_rank); !s.ok()) return s;
+    if (Status s = number({"MASTER_PORT"}, 0, 65535, &base_.master_port); !s.ok()) return s;
+    if (const std::string* address = variables_.find("MASTER_ADDR"); address != nullptr && !address->empty()) {
+      base_.master_address = *address;
+    }
+    if (base_.nodes == 1) return {};
+    int seconds = 900;
+    if (Status s = number({"RUN_CI_BARRIER_TIMEOUT"}, 1, kMost, &seconds); !s.ok()) return s;
+    plan_.meeting.seconds = seconds;
+    plan_.meeting.folder = given("RUN_CI_BARRIER_DIR");
+    if (!plan_.meeting.folder.empty()) return {};
+    std::string id = "default";
+    for (const char* name : {"CI_JOB_ID", "SLURM_JOB_ID", "RUN_CI_BARRIER_ID"}) {
+      if (const std::string* text = variables_.find(name); text != nullptr && !text->empty()) id = *text;
+    }
+    if (given("OUTPUT_PATH").empty()) {
+      return invalid("NUM_NODES " + std::to_string(base_.nodes) +
+                     ": the nodes meet in a folder that all of them see: give it with --set OUTPUT_PATH=...");
+    }
+    plan_.meeting.folder = (fs::path(base_.folders.output) / ".run_ci_barriers" / id).string();
+    return {};
+  }
+
+  Status change() {
+    changes_ = {.nemo = nemo_, .lightweight = is_lightweight(test_, variables_), .rl = plan_.rl, .type = plan_.type};
+    ModelArgs args = test_.model_args;
+    const Result<int64_t> iters = change_arguments(changes_, test_.config, &args);
+    if (!iters) return iters.status();
+    plan_.train_iters = *iters;
+    return {};
+  }
+
+  // Everything of a run but its folders.
+  Status add_run(int number, JobFolders folders) {
+    Job job = base_;
+    job.run = number;
+    job.folders = std::move(folders);
+    job.folders.output = base_.folders.output;
+    job.folders.logs = given("OUTPUT_PATH").empty()
+                           ? below(fmt::format("run_{}/logs", number))
+                           : (fs::path(given("OUTPUT_PATH")) / "logs" / std::to_string(request_.repeat)).string();
+    discover::Variables variables = variables_;
+    variables.set["CHECKPOINT_LOAD_PATH"] = job.folders.load;
+    variables.set["CHECKPOINT_SAVE_PATH"] = job.folders.save;
+    variables.set["TENSORBOARD_PATH"] = job.folders.tensorboard;
+    variables.set["OUTPUT_PATH"] = job.folders.output;
+    variables.set["LOG_DIR"] = job.folders.logs;
+    variables.set["REPEAT"] = std::to_string(request_.repeat);
+    variables.set["RUN_NUMBER"] = std::to_string(number);
+    variables.set["GPUS_PER_NODE"] = std::to_string(job.processes_per_node);
+    variables.set["ENABLE_LIGHTWEIGHT_MODE"] = is_lightweight(test_, variables_) ? "true" : "false";
+    variables.set["RECORD_CHECKPOINTS"] = plan_.record ? "true" : "false";
+    variables.set["ONE_LOGGER_JOB_CATEGORY"] = plan_.type == TestType::kRelease ? "production" : "test";
+    variables.set.try_emplace("WANDB_API_KEY", "");
+    if (base_.nodes > 1) variables.set["RUN_CI_PHASE_INDEX"] = std::to_string((request_.repeat - 1) * 10 + number);
+    for (const auto& [name, value] : variables.set) job.environment[name] = value;
+    TestCase copy;
+    copy.config = test_.config;
+    copy.env_vars = test_.env_vars;
+    if (Status done = discover::substitute_env_vars(copy, variables); !done.ok()) return done;
+    for (const EnvVar& variable : copy.env_vars) job.environment[variable.name] = variable.value;
+    Result<std::vector<std::string>> words = argument_words(test_, variables, number, changes_);
+    if (!words) return words.status();
+    job.arguments = exit_duration();
+    job.arguments.insert(job.arguments.end(), words->begin(), words->end());
+    for (const std::string& folder : {job.folders.save, job.folders.tensorboard, job.folders.logs}) {
+      plan_.made.push_back(folder);
+    }
+    plan_.runs.push_back(std::move(job));
+    return {};
+  }
+
+  // Inside a Slurm job the program ends in time to save: 15 minutes before the end, of short jobs after 4/5 of it.
+  std::vector<std::string> exit_duration() const {
+    constexpr long kBuffer = 15;  // minutes
+    const std::string* begin = variables_.find("SLURM_JOB_START_TIME");
+    const std::string* end = variables_.find("SLURM_JOB_END_TIME");
+    if (nemo_ || begin == nullptr || end == nullptr || begin->empty() || end->empty()) return {};
+    const long window = (std::atol(end->c_str()) - std::atol(begin->c_str())) / 60;
+    const long minutes = window > kBuffer ? window - kBuffer : std::max(window * 4 / 5, 1L);
+    return {"--exit-duration-in-mins", std::to_string(minutes)};
+  }
+
+  std::string tensorboard(int run) const {
+    const std::string path = given("TENSORBOARD_PATH");
+    if (path.empty()) return below(fmt::format("run_{}/tensorboard", run));
+    const fs::path file(path);
+    const fs::path own = file.parent_path() / std::to_string(request_.repeat) / file.filename();
+    return plan_.resumes() ? (own / fmt::format("run_{}", run)).string() : own.string();
+  }
+
+  Status plan_runs() {
+    const bool loads = plan_.type == TestType::kFrozenStart || plan_.type == TestType::kRelease;
+    const std::string nothing = below("nothing_to_load");
+    plan_.made.push_back(nothing);
+    Status added = add_run(1, {.tensorboard = tensorboard(1),
+                               .load = loads && !plan_.frozen.empty() ? plan_.frozen : nothing,
+                               .save = save_});
+    if (!added.ok() || plan_.rl || !plan_.resumes()) return added;
+    const bool frozen = plan_.type == TestType::kFrozenResume;
+    if (frozen && plan_.frozen.empty()) {
+      return invalid(test_.config +
+                     ": TEST_TYPE frozen-resume loads a checkpoint: give it with --set CHECKPOINT_LOAD_PATH=...");
+    }
+    return add_run(2, {.tensorboard = tensorboard(2),
+                       .load = frozen ? plan_.frozen : below("resume_from"),
+                       .save = frozen ? below("checkpoints_2") : save_});
+  }
+
+  // A run for each of MODEL_ARGS, MODEL_ARGS_2 ...
+  Status plan_each() {
+    std::vector<std::pair<int, const ModelArgs*>> all = {{1, &test_.model_args}};
+    for (const ModelArgs& args : test_.further_model_args) all.emplace_back(std::atoi(args.name.c_str() + 11), &args);
+    const int processes = base_.processes_per_node;
+    const std::string nothing = below("nothing_to_load");
+    plan_.made.push_back(nothing);
+    for (const auto& [number, args] : all) {
+      const auto own =
+          std::find_if(test_.model_env_vars.begin(), test_.model_env_vars.end(),
+                       [&, name = args->name](const EnvVar& v) { return v.name == name + ".GPUS_PER_NODE"; });
+      base_.processes_per_node = processes;
+      if (own != test_.model_env_vars.end()) {
+        const auto [stop, error] =
+            std::from_chars(own->value.data(), own->value.data() + own->value.size(), base_.processes_per_node);
+        if (error != std::errc() || base_.processes_per_node < 1) {
+          return invalid(fmt::format("{}: MODEL_ENV_VARS.{} '{}': expected a whole number, 1 or more", test_.config,
+                                     own->name, own->value));
+        }
+      }
+      const std::string save =
+          (fs::path(save_) / fmt::format("repeat_{}_key_{}", request_.repeat, args->name)).string();
+      Status added = add_run(
+          number,
+          {.tensorboard = tensorboard(number), .load = plan_.frozen.empty() ? nothing : plan_.frozen, .save = save});
+      if (!added.ok()) return added;
+    }
+    return {};
+  }
+
+  const TestCase& test_;
+  ArgumentChanges changes_;
+  const discover::Variables& variables_;
+  const PlanRequest& request_;
+  CasePlan plan_;
+  Job base_;
+  std::string save_;
+  bool nemo_ = false;
+};
+
+}  // namespace
+
+CasePlan facts_of(const TestCase& test) {
+  CasePlan facts;
+  facts.name = test.name;
+  facts.rl = test.mode == "rl";
+  facts.type = type_of(test.test_type);
+  facts.xpass = test.test_evaluation == "xpass";
+  facts.metrics = test.metrics;
+  facts.metrics_is_null = test.metrics_is_null;
+  facts.tolerances = test.assay.tolerance;
+  facts.nondeterministic = says(env_var(test, "NVTE_ALLOW_NONDETERMINISTIC_ALGO"), "1") ||
+                           says(env_var(test, "NON_DETERMINSTIC_RESULTS"), "1");
+  if (const std::string* start = env_var(test, "THROUGHPUT_START_STEP")) facts.throughput_start = *start;
+  return facts;
+}
+
+JudgeRules CasePlan::rules() const {
+  JudgeRules rules{.rl = rl, .metrics = metrics, .nondeterministic = nondeterministic, .tolerances = tolerances};
+  if (throughput_start) rules.throughput_start = std::atoll(throughput_start->c_str());
+  return rules;
+}
+
+CompatMetrics CasePlan::compat_metrics() const {
+  if (!metrics) return {};
+  if (metrics_is_null) return {.form = CompatMetrics::Form::kNull, .names = {}};
+  return {.form = CompatMetrics::Form::kList, .names = *metrics};
+}
+
+Result<CasePlan> plan_case(const TestCase& test, const discover::Variables& variables, const PlanRequest& request) {
+  return Planner(test, variables, request).run();
+}
+
+Result<int> repeats_of(const TestCase& test, const discover::Variables& variables, int most) {
+  if (!why_uncompared(test, variables).empty()) return 1;
+  const std::string* text = env_var(test, "N_REPEAT");
+  if (text == nullptr) {
+    const auto given = variables.set.find("N_REPEAT");
+    if (given == variables.set.end() || given->second.empty()) return 1;
+    text = &given->second;
+  }
+  int number = 0;
+  const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error == std::errc() && stop == text->data() + text->size() && number >= 1 && number <= most) return number;
+  return invalid(fmt::format("N_REPEAT '{}': a whole number from 1 to {} is expected", *text, most));
+}
+
+}  // namespace assay::train

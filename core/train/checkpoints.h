@@ -1,0 +1,28 @@
+// Folders of checkpoints between the runs of a training case.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "assay/status.h"
+
+namespace assay::train {
+
+// Number in latest_checkpointed_iteration.txt; 0 where there is none.
+int64_t tracked_iteration(const std::string& folder);
+
+// "iter_0000050".
+std::string iteration_name(int64_t iteration);
+
+bool is_empty_or_absent(const std::string& folder);
+
+// A view of `saved` in which iteration `half` is the latest: links to everything in it, without what is later, and a
+// tracker file of its own. `saved` stays as it is. Fails with kInvalid where `saved` holds iterations, but not `half`;
+// with kInfra where the folder cannot be made.
+Status make_resume_view(const std::string& saved, int64_t half, const std::string& view);
+
+// Empties `folder`, or makes it. kInfra.
+Status make_empty(const std::string& folder);
+
+}  // namespace assay::train

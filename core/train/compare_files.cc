@@ -1,0 +1,56 @@
+#include "core/train/compare_files.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "core/train/arguments.h"
+#include "core/train/case_plan.h"
+#include "core/train/extract.h"
+#include "core/train/metric_file.h"
+
+namespace assay::train {
+namespace {
+
+Result<MetricSet> read_actual(const TestCase& test, const CasePlan& facts, const std::string& actual) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(actual, code)) return read_metrics(actual);
+  ModelArgs args = test.model_args;
+  const Result<int64_t> iters = change_arguments({.rl = facts.rl, .type = facts.type}, test.config, &args);
+  if (!iters) return iters.status();
+  const Grid grid = facts.type == TestType::kRelease ? convergence_grid(*iters) : Grid{.train_iters = *iters};
+  return extract_folder(actual, grid, ScalarForms::kAll);
+}
+
+}  // namespace
+
+bool compares_training(const TestCase& test, const std::string& golden) {
+  if (test.mode == "inference") return false;
+  for (const std::string& metric : test.metrics.value_or(std::vector<std::string>())) {
+    if (metric.ends_with(" loss") || metric == "num-zeros" || metric == "iteration-time") return true;
+  }
+  const Result<MetricSet> read = read_metrics(golden);
+  return read && !read->metrics.empty();
+}
+
+ComparedFiles compare_files(const TestCase& test, const std::string& golden, const std::string& actual) {
+  ComparedFiles compared;
+  const CasePlan facts = facts_of(test);
+  const auto refuse = [&](const Status& status, const char* what) {
+    const bool missing = status.code() == StatusCode::kNotFound && std::string_view(what) == "golden";
+    compared.verdict = {missing ? Verdict::kNotComparable : Verdict::kInvalid, status.with(what).message(), golden, {}};
+    compared.compat = compat_unreadable(status.message());
+    return std::move(compared);
+  };
+  const Result<MetricSet> reference = read_metrics(golden);
+  if (!reference) return refuse(reference.status(), "golden");
+  const Result<MetricSet> candidate = read_actual(test, facts, actual);
+  if (!candidate) return refuse(candidate.status(), "result");
+  compared.verdict = judge(*reference, *candidate, facts.rules());
+  compared.verdict.golden = golden;
+  compared.compat = facts.rl
+                        ? compat_rl(*reference, *candidate, facts.compat_metrics(), facts.throughput_start)
+                        : compat_pretraining(*reference, *candidate, facts.compat_metrics(), facts.nondeterministic);
+  return compared;
+}
+
+}  // namespace assay::train

@@ -1,0 +1,134 @@
+#include "core/train/event_file.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/train/crc32c.h"
+#include "core/train/metric_file.h"
+
+namespace assay::train {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+const std::string kData = std::string(ASSAY_SOURCE_DIR) + "/core/train/testdata/";
+
+std::string bytes_of(const std::string& name) {
+  std::ifstream stream(kData + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+const ScalarTag* tag_of(const EventFile& file, const std::string& name) {
+  for (const ScalarTag& tag : file.tags) {
+    if (tag.name == name) return &tag;
+  }
+  return nullptr;
+}
+
+TEST(Crc32c, IsCastagnolis) {
+  EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);
+  EXPECT_EQ(crc32c(""), 0u);
+}
+
+TEST(EventFile, ReadsWhatTensorboardReads) {
+  const json expected = json::parse(bytes_of("expected.json"));
+  ASSERT_EQ(expected.size(), 5u);
+  size_t points = 0;
+  for (const auto& [name, tags] : expected.items()) {
+    const Result<EventFile> file = read_event_file(kData + name, ScalarForms::kSimple);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    EXPECT_TRUE(file->corrupt.ok());
+    EXPECT_EQ(file->torn, "");
+    ASSERT_EQ(file->tags.size(), tags.size()) << name;
+    for (const auto& [tag, values] : tags.items()) {
+      const ScalarTag* read = tag_of(*file, tag);
+      ASSERT_NE(read, nullptr) << tag;
+      ASSERT_EQ(read->points.size(), values.size()) << name << " " << tag;
+      for (size_t i = 0; i < values.size(); ++i, ++points) {
+        EXPECT_EQ(read->points[i].step, values[i][0].get<int64_t>());
+        EXPECT_EQ(python_repr(read->points[i].value), values[i][1].get<std::string>());
+        EXPECT_EQ(python_repr(round5(read->points[i].value)), values[i][2].get<std::string>());
+      }
+    }
+  }
+  EXPECT_EQ(points, 52u);
+}
+
+TEST(EventFile, ReadsScalarsInTheFormOfTensors) {
+  const Result<EventFile> file = read_event_file(kData + "tensors.tfevents", ScalarForms::kAll);
+  ASSERT_TRUE(file.ok());
+  ASSERT_EQ(file->tags.size(), 1u) << "text is no scalar";
+  std::vector<double> values;
+  for (const ScalarPoint& point : file->tags[0].points) values.push_back(point.value);
+  EXPECT_THAT(values, testing::ElementsAre(1.5, 0.1, -7, 1099511627776.0, 1, 1.5, 1.5, 2.25, -0.5, 0, 5));
+}
+
+TEST(EventFile, ATornLastRecordIsLeftOutWithANote) {
+  const std::string whole = bytes_of("tensorboardx.tfevents");
+  const size_t all = read_events(whole, "f", ScalarForms::kSimple).tags.front().points.size();
+  for (size_t cut = 1; cut < 40; ++cut) {
+    const EventFile file =
+        read_events(std::string_view(whole).substr(0, whole.size() - cut), "folder/f", ScalarForms::kSimple);
+    EXPECT_TRUE(file.corrupt.ok()) << cut;
+    EXPECT_THAT(file.torn, HasSubstr("folder/f: the record at byte")) << cut;
+    EXPECT_EQ(file.tags.front().points.size(), all);
+  }
+  const EventFile header = read_events(std::string_view(whole).substr(0, 5), "f", ScalarForms::kSimple);
+  EXPECT_THAT(header.torn, HasSubstr("byte 0 ends inside its header"));
+}
+
+TEST(EventFile, EveryChangedByteIsNoticed) {
+  const std::string whole = bytes_of("restarted.tfevents");
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::string broken = whole;
+    broken[i] = static_cast<char>(broken[i] ^ 0x10);
+    const EventFile file = read_events(broken, "folder/f", ScalarForms::kAll);
+    ASSERT_FALSE(file.corrupt.ok()) << i;
+    EXPECT_THAT(file.corrupt.message(), HasSubstr("folder/f: the record at byte"));
+  }
+}
+
+// A record of these bytes, with right checksums.
+std::string record(const std::string& data) {
+  const auto little = [](uint64_t value, int bytes) {
+    std::string out;
+    for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+    return out;
+  };
+  const std::string length = little(data.size(), 8);
+  return length + little(masked_crc32c(length), 4) + data + little(masked_crc32c(data), 4);
+}
+
+TEST(EventFile, RecordsThatAreNoEventsAreAnError) {
+  for (const std::string& data : {std::string("\xff\xff"), std::string("\x2a\x7f"), std::string("\x08")}) {
+    const EventFile file = read_events(record(data), "f", ScalarForms::kAll);
+    EXPECT_THAT(file.corrupt.message(), HasSubstr("byte 0 is no TensorBoard event"));
+  }
+  EXPECT_TRUE(read_events(record(""), "f", ScalarForms::kAll).corrupt.ok());
+}
+
+TEST(EventFile, WithoutAVersionAStepThatGoesBackTakesWhatFollowedItAway) {
+  const auto event = [](char step, const std::string& tag) {
+    const std::string value =
+        std::string("\x0a") + static_cast<char>(tag.size()) + tag + std::string("\x15\0\0\x80\x3f", 5);
+    const std::string summary = std::string("\x0a") + static_cast<char>(value.size()) + value;
+    return record(std::string("\x10") + step + "\x2a" + static_cast<char>(summary.size()) + summary);
+  };
+  const EventFile file = read_events(event(1, "a") + event(2, "a") + event(3, "a") + event(3, "b") + event(2, "a"), "f",
+                                     ScalarForms::kSimple);
+  ASSERT_EQ(file.tags.size(), 2u);
+  EXPECT_EQ(file.tags[0].points.size(), 2u);
+  EXPECT_EQ(file.tags[1].points.size(), 1u);
+}
+
+TEST(EventFile, AFileThatIsNotThereIsNotFound) {
+  EXPECT_EQ(read_event_file("/no/such/file", ScalarForms::kAll).status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace assay::train

@@ -1,0 +1,142 @@
+#include "core/train/extract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <string_view>
+
+#include "core/train/metric_file.h"
+
+namespace assay::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kConvergenceStep = 5;
+constexpr int64_t kFirstStep = 1;
+constexpr std::array<std::string_view, 8> kKnown = {"iteration-time", "mem-allocated-bytes", "mem-max-allocated-bytes",
+                                                    "lm loss",        "num-zeros",           "mtp_1 loss",
+                                                    "mtp_2 loss",     "total loss"};
+
+struct Found {
+  fs::file_time_type written;
+  std::string path;
+};
+
+void find_files(const fs::path& folder, std::vector<Found>* found) {
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("events") || name.find("tfevents", std::string_view("events").size()) == std::string::npos) {
+      continue;
+    }
+    std::error_code ignored;
+    if (fs::is_regular_file(entry.path(), ignored)) {
+      found->push_back({fs::last_write_time(entry.path(), ignored), entry.path().string()});
+    }
+  }
+}
+
+bool has_scalars(const EventFile& file) { return !file.tags.empty() || !file.corrupt.ok(); }
+
+// Interval of the steps, the first one apart.
+int64_t interval_of(const std::vector<StepValue>& values, int64_t otherwise) {
+  int64_t interval = 0;
+  int64_t previous = 0;
+  size_t seen = 0;
+  for (const StepValue& value : values) {
+    if (value.step == kFirstStep) continue;
+    if (seen++ > 0) interval = std::gcd(interval, value.step - previous);
+    previous = value.step;
+  }
+  return seen < 2 ? otherwise : interval;
+}
+
+}  // namespace
+
+Grid convergence_grid(int64_t train_iters) {
+  return {.train_iters = train_iters, .step_size = kConvergenceStep, .merge = true};
+}
+
+Result<std::vector<EventFile>> read_event_folder(const std::string& folder, ScalarForms forms) {
+  std::vector<Found> found;
+  find_files(folder, &found);
+  find_files(fs::path(folder) / "results", &found);
+  if (found.empty()) {
+    return not_found(
+        fmt::format("{}: no TensorBoard event file (events*tfevents*) there; the program has to write "
+                    "them, with --tensorboard-dir ${{TENSORBOARD_PATH}}",
+                    folder));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return std::tie(a.written, a.path) < std::tie(b.written, b.path); });
+  std::vector<EventFile> files;
+  for (const Found& one : found) {
+    Result<EventFile> file = read_event_file(one.path, forms);
+    if (!file) return file.status();
+    if (has_scalars(*file)) files.push_back(*std::move(file));
+  }
+  if (files.empty())
+    return not_found(fmt::format("{}: none of its {} event files holds a scalar", folder, found.size()));
+  return files;
+}
+
+MetricSet extract(const std::vector<EventFile>& files, const Grid& grid) {
+  std::vector<std::string> order;
+  std::map<std::string, std::map<int64_t, double>> summaries;
+  for (const EventFile& file : files) {
+    for (const ScalarTag& tag : file.tags) {
+      const auto [place, is_new] = summaries.try_emplace(tag.name);
+      if (is_new) order.push_back(tag.name);
+      for (const ScalarPoint& point : tag.points) {
+        if (is_new) {
+          place->second.insert_or_assign(point.step, round5(point.value));
+        } else {
+          place->second.try_emplace(point.step, round5(point.value));
+        }
+      }
+    }
+    if (!grid.merge) break;
+  }
+  MetricSet set;
+  for (const std::string& name : order) {
+    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) continue;
+    Metric metric;
+    metric.name = name;
+    for (const auto& [step, value] : summaries[name]) {
+      if (step < kFirstStep || step > grid.train_iters) continue;
+      if (step == kFirstStep || step % grid.step_size == 0) metric.values.push_back({step, value, false});
+    }
+    if (metric.values.empty()) continue;
+    metric.start_step = metric.values.front().step;
+    metric.end_step = metric.values.back().step;
+    metric.step_interval = interval_of(metric.values, grid.step_size);
+    set.metrics.push_back(std::move(metric));
+  }
+  return set;
+}
+
+Result<MetricSet> extract_folder(const std::string& folder, const Grid& grid, ScalarForms forms) {
+  Result<std::vector<EventFile>> files = read_event_folder(folder, forms);
+  if (!files) return files.status();
+  const size_t used = grid.merge ? files->size() : 1;
+  for (size_t i = 0; i < used; ++i) {
+    if (!(*files)[i].corrupt.ok()) return (*files)[i].corrupt;
+  }
+  MetricSet set = extract(*files, grid);
+  set.path = folder;
+  for (size_t i = 0; i < used; ++i) {
+    if (!(*files)[i].torn.empty()) set.notes.push_back((*files)[i].torn);
+  }
+  if (used < files->size()) {
+    set.notes.push_back(fmt::format("{}: {} event files hold scalars, the first one counts: {}", folder, files->size(),
+                                    fs::path(files->front().path).filename().string()));
+  }
+  return set;
+}
+
+}  // namespace assay::train

@@ -1,0 +1,101 @@
+#include "core/train/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/train/judge_metric.h"
+#include "core/train/metric_file.h"
+#include "core/train/thresholds.h"
+
+namespace assay::train {
+namespace {
+
+// The line a person should read first: of the worst metric.
+std::string reason_of(const CaseVerdict& verdict) {
+  for (const MetricVerdict& metric : verdict.metrics) {
+    if (metric.verdict != verdict.verdict) continue;
+    for (const Finding& found : metric.findings) {
+      if (!found.note && found.verdict == metric.verdict) return metric.metric + ": " + found.message;
+    }
+  }
+  return "";
+}
+
+MetricSet after(const MetricSet& set, int64_t step) {
+  MetricSet rest = set;
+  for (Metric& metric : rest.metrics) {
+    std::erase_if(metric.values, [step](const StepValue& value) { return value.step <= step; });
+  }
+  return rest;
+}
+
+}  // namespace
+
+CaseVerdict judge(const MetricSet& golden, const MetricSet& actual, const JudgeRules& rules) {
+  CaseVerdict verdict;
+  std::vector<std::string> names = rules.metrics ? *rules.metrics : default_metrics();
+  if (names.empty()) {
+    verdict.reason = "METRICS is empty: nothing would be compared; name metrics, for example lm loss";
+    return verdict;
+  }
+  verdict.verdict = Verdict::kIdentical;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), names[i]) !=
+        names.begin() + static_cast<ptrdiff_t>(i))
+      continue;
+    // Megatron-LM's RL comparator spells it with a hyphen, its logs do not.
+    const bool hyphen = names[i] == "lm-loss" && golden.find("lm-loss") == nullptr;
+    const std::string name = hyphen ? "lm loss" : names[i];
+    verdict.metrics.push_back(judge_metric(name, golden.find(name), actual.find(name), rules));
+    verdict.verdict = worst(verdict.verdict, verdict.metrics.back().verdict);
+  }
+  verdict.reason = reason_of(verdict);
+  return verdict;
+}
+
+CaseVerdict judge_resume(const MetricSet& first, const MetricSet& second, int64_t train_iters,
+                         const JudgeRules& rules) {
+  const int64_t half = train_iters / 2;
+  for (const Metric& metric : second.metrics) {
+    const auto early = std::find_if(metric.values.begin(), metric.values.end(),
+                                    [half](const StepValue& value) { return value.step <= half; });
+    if (early == metric.values.end()) continue;
+    CaseVerdict verdict;
+    verdict.verdict = Verdict::kInvalid;
+    verdict.reason = fmt::format("run 2 logged step {} ({}): it did not resume from the checkpoint of step {}",
+                                 early->step, metric.name, half);
+    return verdict;
+  }
+  CaseVerdict verdict = judge(after(first, half), after(second, half), rules);
+  if (!verdict.reason.empty()) verdict.reason = "run 2 against run 1: " + verdict.reason;
+  return verdict;
+}
+
+std::string first_difference(const MetricSet& a, const MetricSet& b) {
+  for (const MetricSet* set : {&a, &b}) {
+    const MetricSet& other = set == &a ? b : a;
+    for (const Metric& metric : set->metrics) {
+      if (!measures_machine(metric.name) && other.find(metric.name) == nullptr) {
+        return fmt::format("{} is there in one of both alone", metric.name);
+      }
+    }
+  }
+  for (const Metric& metric : a.metrics) {
+    if (measures_machine(metric.name)) continue;
+    const Metric& other = *b.find(metric.name);
+    for (const StepValue& value : metric.values) {
+      const StepValue* twin = other.find(value.step);
+      const bool both_nan = twin != nullptr && std::isnan(value.value) && std::isnan(twin->value);
+      if (twin != nullptr && (both_nan || twin->value == value.value)) continue;
+      return fmt::format("{}, step {}: {} and {}", metric.name, value.step, python_repr(value.value),
+                         twin == nullptr ? "none" : python_repr(twin->value));
+    }
+    if (metric.values.size() != other.values.size())
+      return fmt::format("{}: {} and {} steps", metric.name, metric.values.size(), other.values.size());
+  }
+  return "";
+}
+
+}  // namespace assay::train

@@ -1,0 +1,212 @@
+#include "core/train/metric_file.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/golden/json_text.h"
+#include "core/golden/replace_file.h"
+#include "core/golden/text.h"
+
+namespace assay::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Broken : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Numbers that JSON lacks are told from real ones by a spelling that no writer uses.
+constexpr const char* kNaN = "\x01nan";
+constexpr const char* kInfinity = "\x01inf";
+constexpr const char* kMinusInfinity = "\x01-inf";
+
+// Bare NaN, Infinity and -Infinity outside of strings become marked strings.
+std::string with_marks(std::string_view text) {
+  std::string out;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      out += c;
+      if (c == '\\' && i + 1 < text.size()) out += text[++i];
+      in_string = c != '"';
+      continue;
+    }
+    const std::string_view rest = text.substr(i);
+    const auto mark = [&](std::string_view word, const char* marked) {
+      if (!rest.starts_with(word)) return false;
+      out += Json(marked).dump();
+      i += word.size() - 1;
+      return true;
+    };
+    if (mark("NaN", kNaN) || mark("Infinity", kInfinity) || mark("-Infinity", kMinusInfinity)) continue;
+    in_string = c == '"';
+    out += c;
+  }
+  return out;
+}
+
+int64_t integer(const Json& json, const std::string& what) {
+  if (json.is_number_integer()) return json.get<int64_t>();
+  if (json.is_number() && json.get<double>() == std::trunc(json.get<double>())) return json.get<int64_t>();
+  throw Broken(fmt::format("{} is {}, expected a whole number", what, json.dump()));
+}
+
+int64_t step_of(const std::string& key, const std::string& metric) {
+  int64_t step = 0;
+  const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), step);
+  if (error == std::errc() && stop == key.data() + key.size()) return step;
+  throw Broken(fmt::format("metric '{}': step '{}' is no whole number", metric, text::printable(key)));
+}
+
+StepValue value_of(int64_t step, const Json& json, const std::string& metric) {
+  constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  if (json.is_number()) return {step, json.get<double>(), false};
+  if (!json.is_string()) {
+    throw Broken(fmt::format("metric '{}', step {}: {} is no number", metric, step, json.dump()));
+  }
+  const std::string word = json.get<std::string>();
+  if (word == kNaN) return {step, kNoNumber, false};
+  if (word == kInfinity) return {step, kInf, false};
+  if (word == kMinusInfinity) return {step, -kInf, false};
+  return {step, kNoNumber, true};
+}
+
+Metric metric_of(const std::string& name, const Json& json) {
+  Metric metric;
+  metric.name = name;
+  if (!json.is_object()) throw Broken(fmt::format("metric '{}' is no object of start_step ... values", name));
+  const auto member = [&](const char* key) -> const Json& {
+    const auto found = json.find(key);
+    if (found == json.end()) throw Broken(fmt::format("metric '{}' has no {}", name, key));
+    return *found;
+  };
+  metric.start_step = integer(member("start_step"), fmt::format("metric '{}', start_step", name));
+  metric.end_step = integer(member("end_step"), fmt::format("metric '{}', end_step", name));
+  metric.step_interval = integer(member("step_interval"), fmt::format("metric '{}', step_interval", name));
+  const Json& values = member("values");
+  if (!values.is_object()) {
+    throw Broken(fmt::format(
+        "metric '{}': values is {}, expected an object of step: number; the file is of an older form, record it again",
+        name, values.is_array() ? "a list" : "no object"));
+  }
+  for (const auto& [key, value] : values.items()) {
+    metric.values.push_back(value_of(step_of(key, name), value, name));
+    for (size_t i = 0; i + 1 < metric.values.size(); ++i) {
+      if (metric.values[i].step != metric.values.back().step) continue;
+      metric.values[i] = metric.values.back();  // "1" and "01"
+      metric.values.pop_back();
+      break;
+    }
+  }
+  return metric;
+}
+
+Json parse(std::string_view text) {
+  try {
+    return Json::parse(with_marks(text));
+  } catch (const Json::parse_error& failure) {
+    std::string words = failure.what();
+    if (const size_t begin = words.find("] "); begin != std::string::npos) words = words.substr(begin + 2);
+    throw Broken(words);
+  }
+}
+
+}  // namespace
+
+Result<MetricSet> read_metrics_text(std::string_view text, const std::string& name) {
+  MetricSet set;
+  set.path = name;
+  if (text.empty()) return invalid(name + ": the file is empty, expected an object of metrics");
+  try {
+    Json json = parse(text);
+    if (json.is_string()) json = parse(json.get<std::string>());
+    if (!json.is_object()) return invalid(name + ": expected an object of metrics at the top level");
+    for (const auto& [metric, value] : json.items()) {
+      if (metric == "assay") continue;  // provenance
+      set.metrics.push_back(metric_of(metric, value));
+    }
+  } catch (const std::exception& failure) {
+    return invalid(fmt::format("{}: {}", name, text::printable(failure.what())));
+  }
+  return set;
+}
+
+Result<MetricSet> read_metrics(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) {
+    const int error = errno;
+    const std::string message = fmt::format("{}: {}", path, std::strerror(error));
+    return error == ENOENT ? not_found(message) : infra(message);
+  }
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (stream.bad()) return infra(path + ": cannot be read");
+  return read_metrics_text(bytes, path);
+}
+
+std::string metrics_text(const MetricSet& set) {
+  std::string out = "{";
+  for (const Metric& metric : set.metrics) {
+    out += &metric == &set.metrics.front() ? "\n    " : ",\n    ";
+    json::append_string(out, metric.name);
+    out += fmt::format(
+        ": {{\n        \"start_step\": {},\n        \"end_step\": {},\n        \"step_interval\": {},\n        "
+        "\"values\": {{",
+        metric.start_step, metric.end_step, metric.step_interval);
+    for (const StepValue& value : metric.values) {
+      out += &value == &metric.values.front() ? "\n" : ",\n";
+      const std::string spelled = value.finite()            ? python_repr(value.value)
+                                  : std::isinf(value.value) ? (value.value > 0 ? "\"inf\"" : "\"-inf\"")
+                                                            : "\"nan\"";
+      out += fmt::format("            \"{}\": {}", value.step, spelled);
+    }
+    out += metric.values.empty() ? "}\n    }" : "\n        }\n    }";
+  }
+  return out + (set.metrics.empty() ? "}\n" : "\n}\n");
+}
+
+Status write_metrics(const std::string& path, const MetricSet& set) {
+  return replace_file(path, metrics_text(set), Durability::kProcess);
+}
+
+double round5(double value) {
+  if (!std::isfinite(value)) return value;
+  std::array<char, 400> buffer;  // 309 digits before the point
+  std::snprintf(buffer.data(), buffer.size(), "%.5f", value);
+  return std::strtod(buffer.data(), nullptr);
+}
+
+std::string python_repr(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::array<char, 32> buffer;
+  const auto [end, error] =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific);
+  const std::string_view spelled(buffer.data(), static_cast<size_t>(end - buffer.data()));
+  const size_t e = spelled.find('e');
+  int exponent = 0;
+  std::from_chars(spelled.data() + e + (spelled[e + 1] == '+' ? 2 : 1), spelled.data() + spelled.size(), exponent);
+  if (exponent < -4 || exponent >= 16) {
+    return fmt::format("{}e{}{:02}", spelled.substr(0, e), exponent < 0 ? '-' : '+', std::abs(exponent));
+  }
+  const auto [stop, failed] =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed);
+  std::string fixed(buffer.data(), static_cast<size_t>(stop - buffer.data()));
+  if (fixed.find('.') == std::string::npos) fixed += ".0";
+  return fixed;
+}
+
+}  // namespace assay::train

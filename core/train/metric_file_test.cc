@@ -1,0 +1,76 @@
+#include "core/train/metric_file.h"
+
+#include <gmock/gmock.h>
+
+namespace assay::train {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(MetricFile, ComesBackAsItWasWritten) {
+  MetricSet set;
+  set.metrics.push_back({"lm loss", 1, 3, 1, {{1, 10.5, false}, {2, 1e-5, false}, {3, NAN, false}}});
+  set.metrics.push_back({"mem-allocated-bytes", 2, 2, 1, {{2, 61232738304.0, false}}});
+  const std::string text = metrics_text(set);
+  EXPECT_EQ(
+      text,
+      "{\n    \"lm loss\": {\n        \"start_step\": 1,\n        \"end_step\": 3,\n        \"step_interval\": 1,\n"
+      "        \"values\": {\n            \"1\": 10.5,\n            \"2\": 1e-05,\n            \"3\": \"nan\"\n        "
+      "}\n    },\n"
+      "    \"mem-allocated-bytes\": {\n        \"start_step\": 2,\n        \"end_step\": 2,\n        "
+      "\"step_interval\": 1,\n"
+      "        \"values\": {\n            \"2\": 61232738304.0\n        }\n    }\n}\n");
+  const Result<MetricSet> read = read_metrics_text(text, "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(metrics_text(*read), text);
+  EXPECT_TRUE(read->find("lm loss")->find(3)->is_text);
+}
+
+TEST(MetricFile, ReadsWhatPythonReads) {
+  const auto read = read_metrics_text(
+      R"("{\"a\": {\"start_step\": 1, \"end_step\": 2.0, \"step_interval\": 1, \"values\": {\"1\": NaN, \"2\": -Infinity}}}")",
+      "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_TRUE(std::isnan(read->metrics[0].values[0].value));
+  EXPECT_FALSE(read->metrics[0].values[0].is_text);
+  EXPECT_TRUE(std::isinf(read->metrics[0].values[1].value));
+}
+
+TEST(MetricFile, SaysWhatIsWrong) {
+  const auto reason = [](const char* text) { return read_metrics_text(text, "g.json").status().message(); };
+  const auto metric = [&](const std::string& members) { return reason(("{\"lm loss\": {" + members + "}}").c_str()); };
+  EXPECT_THAT(reason(""), HasSubstr("g.json: the file is empty"));
+  EXPECT_THAT(reason("[1]"), HasSubstr("expected an object of metrics"));
+  EXPECT_THAT(reason("{\"a\": "), HasSubstr("line 1, column"));
+  EXPECT_THAT(reason("{\"a\": 1}"), HasSubstr("metric 'a' is no object"));
+  EXPECT_THAT(metric("\"end_step\": 1"), HasSubstr("metric 'lm loss' has no start_step"));
+  const std::string head = "\"start_step\": 1, \"end_step\": 2, \"step_interval\": 1, ";
+  EXPECT_THAT(metric(head + "\"values\": [1, 2]"), HasSubstr("values is a list"));
+  EXPECT_THAT(metric(head + "\"values\": {\"x\": 2}"), HasSubstr("step 'x' is no whole number"));
+  EXPECT_THAT(metric(head + "\"values\": {\"1\": null}"), HasSubstr("step 1: null is no number"));
+  EXPECT_EQ(read_metrics("/no/such.json").status().code(), StatusCode::kNotFound);
+}
+
+TEST(Round5, IsPythons) {
+  EXPECT_EQ(round5(0.000005), 1e-05);
+  EXPECT_EQ(round5(0.5), 0.5);
+  EXPECT_EQ(round5(2.000005), 2.00000);
+  EXPECT_EQ(round5(1.0000150000000001), 1.00002);
+  EXPECT_EQ(round5(0.001953125), 0.00195);  // exact ties go to even
+  EXPECT_EQ(round5(0.005859375), 0.00586);
+  EXPECT_EQ(round5(-1.5e300), -1.5e300);
+  EXPECT_TRUE(std::isnan(round5(NAN)));
+}
+
+TEST(PythonRepr, IsPythons) {
+  EXPECT_EQ(python_repr(1e16), "1e+16");
+  EXPECT_EQ(python_repr(1e15), "1000000000000000.0");
+  EXPECT_EQ(python_repr(0.0001), "0.0001");
+  EXPECT_EQ(python_repr(0.00001), "1e-05");
+  EXPECT_EQ(python_repr(-0.0), "-0.0");
+  EXPECT_EQ(python_repr(1.7976931348623157e308), "1.7976931348623157e+308");
+  EXPECT_EQ(python_repr(-INFINITY), "-inf");
+}
+
+}  // namespace
+}  // namespace assay::train

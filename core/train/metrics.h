@@ -1,0 +1,39 @@
+// What a training run logged, in the form of its golden files.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::train {
+
+struct StepValue {
+  int64_t step = 0;
+  double value = 0;      // NaN where there is no number
+  bool is_text = false;  // the file has a string there, "nan": not logged at that step
+
+  bool finite() const { return !is_text && std::isfinite(value); }
+};
+
+struct Metric {
+  std::string name;
+  int64_t start_step = 0;
+  int64_t end_step = 0;
+  int64_t step_interval = 0;
+  std::vector<StepValue> values;  // in the order of the file; each step once
+
+  const StepValue* find(int64_t step) const;  // null: absent
+};
+
+struct MetricSet {
+  std::vector<Metric> metrics;  // in the order of the file
+  std::string path;             // of the file or folder they are from
+  std::vector<std::string> notes;
+
+  const Metric* find(std::string_view name) const;  // null: absent
+};
+
+}  // namespace assay::train

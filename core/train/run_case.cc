@@ -1,0 +1,189 @@
+#include "core/train/run_case.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "core/train/checkpoints.h"
+#include "core/train/gradients.h"
+#include "core/train/judge_runs.h"
+#include "core/train/meeting.h"
+
+namespace assay::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CaseRun {
+ public:
+  CaseRun(const CasePlan& plan, const Result<std::string>& golden, const CaseHost& host)
+      : plan_(plan),
+        golden_(golden),
+        host_(host),
+        meeting_(plan.meeting, plan.runs.front().nodes, plan.runs.front().node_rank, host.cancelled) {}
+
+  CaseResult run() {
+    if (go()) finish();
+    if (result_.restarts > 0) report_restarts();
+    return std::move(result_);
+  }
+
+ private:
+  bool settle(Verdict verdict, std::string reason) {
+    result_.verdict = {verdict, std::move(reason), "", {}};
+    return false;
+  }
+  bool settle(const Status& status) {
+    result_.engine_failed = status.code() == StatusCode::kInfra || status.code() == StatusCode::kCancelled;
+    return settle(result_.engine_failed ? Verdict::kInfra : Verdict::kInvalid, status.message());
+  }
+  void note(const std::string& line) const {
+    if (host_.note) host_.note(line);
+  }
+
+  bool make_folders() {
+    for (const std::string& folder : plan_.made) {
+      std::error_code code;
+      fs::create_directories(folder, code);
+      if (code) return settle(infra(folder + ": " + code.message()));
+    }
+    // Event files of an earlier run would be taken for this one's. Nodes may share the folder.
+    for (const Job& job : plan_.runs) {
+      if (job.node_rank == 0 && !is_empty_or_absent(job.folders.tensorboard)) {
+        if (Status emptied = set_aside(job.folders.tensorboard); !emptied.ok()) return settle(emptied);
+      }
+    }
+    return true;
+  }
+
+  static Status set_aside(const std::string& folder) {
+    std::error_code code;
+    for (int i = 1;; ++i) {
+      const std::string other = fmt::format("{}.before_{}", folder, i);
+      if (fs::exists(other, code)) continue;
+      fs::rename(folder, other, code);
+      if (!code) fs::create_directories(folder, code);
+      return code ? infra(folder + ": " + code.message()) : Status();
+    }
+  }
+
+  // One run of the program on all nodes. False: it failed, and the verdict says so.
+  bool train(const Job& job) {
+    const std::string phase = fmt::format("repeat_{}_run_{}", plan_.repeat, job.run);
+    if (Status met = meeting_.wait(phase + "_start"); !met.ok()) return settle(met);
+    const Result<RunEnd> end = host_.train(job);
+    const int code = !end ? 1 : end->ok() ? 0 : end->exit_code > 0 ? end->exit_code : 1;
+    const Result<int> all = meeting_.exchange(phase, code);
+    if (end) result_.restarts += end->restarts;
+    if (!end) {
+      const bool blamed = end.status().code() == StatusCode::kInvalid || end.status().code() == StatusCode::kNotFound ||
+                          end.status().code() == StatusCode::kUnsupported;
+      result_.engine_failed = true;
+      return settle(blamed ? Verdict::kInvalid : Verdict::kInfra,
+                    fmt::format("run {}: {}", job.run, end.status().message()));
+    }
+    if (!end->ok()) {
+      result_.engine_failed = true;
+      const std::string how = end->signal != 0
+                                  ? fmt::format("signal {} ended the training program", end->signal)
+                                  : fmt::format("the training program ended with exit code {}", end->exit_code);
+      return settle(Verdict::kCrashed,
+                    fmt::format("run {}: {}{}", job.run, end->message.empty() ? how : end->message,
+                                end->restarts > 0 ? fmt::format(" ({} restarts)", end->restarts) : ""));
+    }
+    if (!all) return settle(all.status());
+    if (*all != 0) {
+      result_.engine_failed = true;
+      return settle(Verdict::kCrashed, fmt::format("run {}: another node failed with exit code {}", job.run, *all));
+    }
+    if (Status met = meeting_.wait(phase + "_end"); !met.ok()) return settle(met);
+    return true;
+  }
+
+  // The runs, one after the other. False: there is a verdict already.
+  bool go() {
+    result_.compat = {plan_.xpass ? CompatVerdict::kPassed : CompatVerdict::kFailed, "Training failed."};
+    if (!make_folders()) return false;
+    if (Status met = meeting_.wait(fmt::format("repeat_{}_start", plan_.repeat)); !met.ok()) return settle(met);
+    for (size_t i = 0; i < plan_.runs.size(); ++i) {
+      if (host_.cancelled && host_.cancelled()) return settle({StatusCode::kCancelled, "cancelled"});
+      if (i > 0 && plan_.resumes() && !before_second()) return false;
+      if (!train(plan_.runs[i])) return false;
+    }
+    return true;
+  }
+
+  bool before_second() {
+    if (plan_.type == TestType::kFrozenResume) {
+      if (!is_empty_or_absent(plan_.frozen)) return true;
+      result_.compat = {CompatVerdict::kSkipped, "No frozen checkpoint found."};
+      return settle(Verdict::kNotComparable, plan_.frozen +
+                                                 ": no frozen checkpoint to resume from; make one with "
+                                                 "RECORD_CHECKPOINTS=true");
+    }
+    const Status made = make_resume_view(plan_.runs[0].folders.save, plan_.train_iters / 2, plan_.runs[1].folders.load);
+    return made.ok() || settle(made);
+  }
+
+  // A recorded checkpoint says of itself that it stands in the middle, for frozen-resume to go on from there.
+  void track_the_middle() const {
+    std::ofstream(fs::path(plan_.runs[0].folders.save) / "latest_checkpointed_iteration.txt")
+        << plan_.train_iters / 2 << "\n";
+  }
+
+  void finish() {
+    result_.compat = {CompatVerdict::kPassed, ""};
+    if (plan_.record && plan_.type == TestType::kFrozenResume) track_the_middle();
+    if (!plan_.uncompared.empty()) {
+      result_.compat = {CompatVerdict::kSkipped, plan_.uncompared};
+      settle(Verdict::kSkipped, fmt::format("{}: the training ended well, nothing was compared", plan_.uncompared));
+      return;
+    }
+    const Job& first = plan_.runs.front();
+    if (plan_.type == TestType::kRelease && !plan_.rl) {
+      const int64_t reached = tracked_iteration(first.folders.save);
+      if (reached < plan_.train_iters) {
+        result_.compat = {CompatVerdict::kSkipped, "Release intermediate window."};
+        settle(Verdict::kSkipped, fmt::format("release: step {} of {} is saved, so far nothing is to be compared",
+                                              reached, plan_.train_iters));
+        return;
+      }
+    }
+    if (first.node_rank != 0) {
+      result_.compat = {CompatVerdict::kSkipped, "node 0 compares"};
+      settle(Verdict::kSkipped, fmt::format("node {} of {}: node 0 judges", first.node_rank, first.nodes));
+      return;
+    }
+    if (host_.judging) host_.judging();
+    if (plan_.type == TestType::kCheckpointConsistency && !plan_.rl) {
+      judge_gradients(plan_, &result_);
+    } else {
+      judge_runs(plan_, golden_, &result_);
+    }
+  }
+
+  void report_restarts() {
+    const std::string line =
+        fmt::format("{}: {} restarted the program {} time{}", plan_.name, plan_.runs.front().launcher, result_.restarts,
+                    result_.restarts == 1 ? "" : "s");
+    note(line);
+    result_.verdict.environment.push_back(line);
+  }
+
+  const CasePlan& plan_;
+  const Result<std::string>& golden_;
+  const CaseHost& host_;
+  Meeting meeting_;
+  CaseResult result_;
+};
+
+}  // namespace
+
+CaseResult run_case(const CasePlan& plan, const Result<std::string>& golden, const CaseHost& host) {
+  return CaseRun(plan, golden, host).run();
+}
+
+}  // namespace assay::train

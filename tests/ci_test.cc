@@ -1,0 +1,137 @@
+// assay ci: the words of Megatron-LM's run_ci_test.sh, on a test engine that trains as its arguments say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/program.h"
+
+namespace assay::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Ci : public testing::Test {
+ protected:
+  // A golden of 20 steps whose loss is 10 - step / 100, and a case of that length; `more`: further lines of its config.
+  void add_case(const std::string& type, const std::string& args = "", const std::string& more = "") {
+    write_file(folder_ / "case/model_config.yaml",
+               "TEST_TYPE: " + type + "\nMODEL_ARGS:\n  --train-iters: 20\n  --save-interval: 10\n" +
+                   "  --save: ${CHECKPOINT_SAVE_PATH}\n" + args + "METRICS: [lm loss]\n" + more);
+    std::string values;
+    for (int step = 1; step <= 20; ++step) {
+      values += (step > 1 ? ", \"" : "\"") + std::to_string(step) + "\": 9." + std::to_string(100 - step);
+    }
+    write_file(golden(), "{\"lm loss\": {\"start_step\": 1, \"end_step\": 20, \"step_interval\": 1, \"values\": {" +
+                             values + "}}}");
+  }
+  std::string golden() const { return folder_ / "case/golden_values_dev_dgx_h100.json"; }
+  std::vector<std::string> words() const {
+    return {"ci",
+            "TRAINING_SCRIPT_PATH=\"pretrain_gpt.py\"",
+            "TRAINING_PARAMS_PATH=" + (folder_ / "case/model_config.yaml"),
+            "GOLDEN_VALUES_PATH=" + golden(),
+            "OUTPUT_PATH=" + (folder_ / "results"),
+            "TENSORBOARD_PATH=" + (folder_ / "tb/logs"),
+            "CHECKPOINT_SAVE_PATH=" + (folder_ / "save"),
+            "CHECKPOINT_LOAD_PATH=" + (folder_ / "load"),
+            "DATA_PATH=null",
+            "DATA_CACHE_PATH=" + (folder_ / "cache"),
+            "WANDB_API_KEY=very-secret-word",
+            "--engine",
+            "training",
+            "--plugin-path",
+            std::string(ASSAY_BINARY_DIR) + "/tests/plugins"};
+  }
+  Output run(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = words();
+    all.insert(all.end(), more.begin(), more.end());
+    return run_program("assay", all);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Ci, RunsTheCaseAndPutsFilesWhereTheWordsSay) {
+  add_case("ckpt-resume");
+  const Output output = run();
+  EXPECT_EQ(output.code, 0) << output.out << output.err;
+  EXPECT_THAT(output.out, HasSubstr("IDENTICAL"));
+  EXPECT_THAT(output.out, HasSubstr("TRAINING_SCRIPT_PATH=pretrain_gpt.py"));
+  EXPECT_THAT(read_file(folder_ / "results/golden_values_dev_dgx_h100.json"), HasSubstr("lm loss"));
+  EXPECT_THAT(read_file(folder_ / "results/golden_values_dev_dgx_h100_2nd.json"), HasSubstr("lm loss"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "tb/1/logs/run_1"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "save/iter_0000020"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "results/logs/1/job_1.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "results/assay/junit.xml"));
+}
+
+TEST_F(Ci, SecretsAreNotWritten) {
+  add_case("regular");
+  const Output output = run();
+  EXPECT_THAT(output.out + output.err, Not(HasSubstr("very-secret-word")));
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "results/assay")) {
+    if (!entry.is_regular_file()) continue;
+    ++files;
+    EXPECT_THAT(read_file(entry.path()), Not(HasSubstr("very-secret-word"))) << entry.path();
+  }
+  EXPECT_GT(files, 3u);
+}
+
+TEST_F(Ci, FailsWhereTheVerdictDoes) {
+  add_case("regular", "  --drift-at: 3\n");
+  EXPECT_EQ(run().code, 1);
+  add_case("regular", "  --exit: 2\n");
+  EXPECT_EQ(run().code, 1);
+  add_case("regular", "  --exit: 2\n", "TEST_EVALUATION: xpass\n");
+  EXPECT_EQ(run().code, 0);
+}
+
+TEST_F(Ci, ASmokeTestThatEndsWellIsZero) {
+  add_case("regular");
+  EXPECT_EQ(run({"ENABLE_LIGHTWEIGHT_MODE=true"}).code, 0);
+  EXPECT_EQ(run({"RECORD_CHECKPOINTS=true"}).code, 0);
+  add_case("regular", "  --exit: 2\n");
+  EXPECT_EQ(run({"RECORD_CHECKPOINTS=true"}).code, 1);
+}
+
+TEST_F(Ci, TwoNodesMeetAndTheFirstJudges) {
+  add_case("regular");
+  const Output alone = run({"NUM_NODES=2", "NODE_RANK=0", "RUN_CI_BARRIER_TIMEOUT=1", "RUN_CI_BARRIER_ID=alone"});
+  EXPECT_EQ(alone.code, 3) << alone.out;
+  EXPECT_THAT(alone.out, HasSubstr("missing: 1"));
+  add_case("regular", "  --exit: 2\n");
+  write_file(folder_ / "results/.run_ci_barriers/two/repeat_1_start/node_0", "");
+  for (const char* name : {"repeat_1_run_1_start", "repeat_1_run_1_status", "repeat_1_run_1_end"}) {
+    write_file(folder_.path() / "results/.run_ci_barriers/two" / name / "node_0", "0\n");
+  }
+  EXPECT_EQ(run({"NUM_NODES=2", "NODE_RANK=1", "RUN_CI_BARRIER_ID=two"}).code, 1);
+  EXPECT_EQ(read_file(folder_ / "results/.run_ci_barriers/two/repeat_1_run_1_status/node_1"), "2\n");
+  add_case("regular");
+  EXPECT_EQ(run({"NUM_NODES=2", "NODE_RANK=1", "RUN_CI_BARRIER_ID=two"}).code, 0) << "node 0 judges";
+}
+
+TEST_F(Ci, SaysWhatIsMissingInOneLine) {
+  const Output output = run_program("assay", {"ci", "OUTPUT_PATH=/x", "DATA_PATH="});
+  EXPECT_EQ(output.code, 2);
+  EXPECT_THAT(output.err, HasSubstr("missing or empty: TRAINING_SCRIPT_PATH, TRAINING_PARAMS_PATH, GOLDEN_VALUES_PATH, "
+                                    "TENSORBOARD_PATH, CHECKPOINT_SAVE_PATH, CHECKPOINT_LOAD_PATH, DATA_PATH, "
+                                    "DATA_CACHE_PATH"));
+  EXPECT_THAT(run_program("assay", {"ci", "word"}).err, HasSubstr("expected KEY=VALUE"));
+  EXPECT_THAT(run_program("assay", {"ci", "DATA_PATH=$(ls)"}).err, HasSubstr("would execute"));
+}
+
+TEST_F(Ci, ValuesOfATrainingCanBeComparedWithoutAnEngine) {
+  add_case("regular");
+  const Output same = run_program(
+      "assay", {"compare", golden(), golden(), "--config", folder_ / "case/model_config.yaml", "--compat", "megatron"});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("IDENTICAL"));
+  EXPECT_THAT(same.out, HasSubstr("passed"));
+  const Output missing = run_program(
+      "assay", {"compare", golden(), folder_ / "none.json", "--config", folder_ / "case/model_config.yaml"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.out, HasSubstr("INVALID"));
+}
+
+}  // namespace
+}  // namespace assay::tests

@@ -1,0 +1,92 @@
+#include "tools/assay/ci_words.h"
+
+#include <algorithm>
+#include <array>
+
+namespace assay::cli {
+namespace {
+
+constexpr std::array<const char*, 9> kMandatory = {
+    "TRAINING_SCRIPT_PATH", "TRAINING_PARAMS_PATH", "GOLDEN_VALUES_PATH", "OUTPUT_PATH",    "TENSORBOARD_PATH",
+    "CHECKPOINT_SAVE_PATH", "CHECKPOINT_LOAD_PATH", "DATA_PATH",          "DATA_CACHE_PATH"};
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name_char(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
+bool is_name(std::string_view text) {
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+std::string without_quotes(std::string value) {
+  for (const char quote : {'"', '\''}) {
+    if (value.ends_with(quote)) value.pop_back();
+    if (value.starts_with(quote)) value.erase(0, 1);
+  }
+  return value;
+}
+
+// Every run of blanks becomes one blank; none at the ends.
+std::string collapsed(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\t' || c == '\n';
+    if (!blank) out += c;
+    if (blank && !out.empty() && out.back() != ' ') out += ' ';
+  }
+  if (out.ends_with(' ')) out.pop_back();
+  return out;
+}
+
+using Values = std::map<std::string, std::string>;
+
+Result<std::string> expanded(const std::string& text, const Values& words, const Values& environment) {
+  if (text.find('`') != std::string::npos || text.find("$(") != std::string::npos) {
+    return invalid("the value holds a command, which run_ci_test.sh would execute; give what it prints instead");
+  }
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const bool braced = text.compare(i, 2, "${") == 0;
+    const size_t begin = i + (braced ? 2 : 1);
+    size_t end = begin;
+    while (end < text.size() && is_name_char(text[end])) ++end;
+    const std::string name = text[i] == '$' ? text.substr(begin, end - begin) : "";
+    if (!is_name(name) || (braced && (end >= text.size() || text[end] != '}'))) {
+      out += text[i++];
+      continue;
+    }
+    const Values& from = words.count(name) != 0 ? words : environment;
+    if (const auto found = from.find(name); found != from.end()) out += found->second;
+    i = braced ? end + 1 : end;
+  }
+  return collapsed(out);
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> parse_ci_words(const Words& words, const Values& environment) {
+  Values values;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    if (equals == std::string::npos || !is_name(key)) {
+      return invalid("'" + key + "': expected KEY=VALUE, for example OUTPUT_PATH=/results; options begin with --");
+    }
+    Result<std::string> value = expanded(without_quotes(word.substr(equals + 1)), values, environment);
+    if (!value) return value.status().with(key);
+    values[key] = *std::move(value);
+  }
+  return values;
+}
+
+std::vector<std::string> missing_ci_words(const Values& words, const Values& environment) {
+  std::vector<std::string> missing;
+  for (const char* name : kMandatory) {
+    const auto given = words.find(name);
+    const auto inherited = environment.find(name);
+    const bool there =
+        given != words.end() ? !given->second.empty() : inherited != environment.end() && !inherited->second.empty();
+    if (!there) missing.emplace_back(name);
+  }
+  return missing;
+}
+
+}  // namespace assay::cli
