@@ -10,6 +10,7 @@
 #include "core/command/log_tail.h"
 #include "core/run/events.h"
 #include "core/run/repeats.h"
+#include "core/run/secrets.h"
 
 namespace assay::run {
 namespace {
@@ -41,6 +42,13 @@ WorkerPlan Follower::plan_of(const Work& work, const std::string& id) const {
     plan.cases.back().first_repeat = recorder_.next_repeat(index);
   }
   return plan;
+}
+
+Status Follower::write_plan(const WorkerPlan& plan, const Files& files,
+                            std::map<std::string, std::string>* environment) const {
+  const HiddenSecrets hidden = hide_secrets(recorder_.redactor(), to_json(plan));
+  if (!hidden.secrets.empty()) (*environment)[kSecretsVariable] = hidden.secrets;
+  return write_file(files.plan, hidden.text);
 }
 
 bool Follower::follow(Followed& worker) {

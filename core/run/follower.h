@@ -70,6 +70,9 @@ class Follower {
   // What the worker of `work` is told, `worker` and `cases` included.
   WorkerPlan plan_of(const Work& work, const std::string& id) const;
 
+  // Writes the plan without its secrets; where it has some, a variable that holds them is set in `environment`.
+  Status write_plan(const WorkerPlan& plan, const Files& files, std::map<std::string, std::string>* environment) const;
+
   // Reads the events that are new and passes them on. True: there were some.
   bool follow(Followed& worker);
 

@@ -38,7 +38,8 @@ LaunchedSupervisor::LaunchedSupervisor(const RunOptions& options, const Plan& pl
       launcher_(launcher),
       launch_(launch),
       follower_(options, plan, recorder),
-      poll_pause_(milliseconds(launch.poll)) {
+      poll_pause_(milliseconds(launch.poll)),
+      started_(plan.first_worker) {
   const int jobs = std::max(options.jobs, 0);
   const size_t tasks = static_cast<size_t>(launch.tasks > 0 ? launch.tasks : std::max(jobs, 1));
   for (size_t g = 0; g < plan.groups.size(); ++g) {
@@ -132,14 +133,14 @@ bool LaunchedSupervisor::start(Waiting& waiting) {
   std::deque<size_t> all;
   for (const Work& work : waiting.works) all.insert(all.end(), work.cases.begin(), work.cases.end());
   std::vector<std::unique_ptr<Task>> tasks;
-  const LaunchJob job = job_of(waiting.works, &tasks);
+  LaunchJob job = job_of(waiting.works, &tasks);
   for (const auto& task : tasks) {
     WorkerPlan plan = follower_.plan_of(task->worker.work, task->worker.id);
     plan.heartbeat = (options_.output / "workers" / "heartbeat").string();
     plan.heartbeat_seconds = launch_.heartbeat;
     const Follower::Files files = follower_.files(task->worker.id);
     Leash::clear(files.events);
-    Status written = write_file(files.plan, to_json(plan));
+    Status written = follower_.write_plan(plan, files, &job.environment);
     if (written.ok()) written = write_file(files.events, "");  // no node remembers that it was not there
     if (!written.ok()) {
       follower_.give_up(all, Verdict::kInfra, written.message());

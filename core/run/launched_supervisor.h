@@ -90,8 +90,8 @@ class LaunchedSupervisor {
   std::vector<Job> jobs_;
   Clock::time_point next_poll_;
   std::chrono::milliseconds poll_pause_;
-  uint64_t started_ = 0;  // workers
-  uint64_t named_ = 0;    // jobs
+  uint64_t started_;    // workers
+  uint64_t named_ = 0;  // jobs
   bool cancelled_ = false;
 };
 

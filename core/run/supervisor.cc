@@ -95,7 +95,7 @@ void Supervisor::start(Work work, std::optional<size_t> device) {
     follower_.give_up(work.cases, Verdict::kInfra, reason);
   };
   const Follower::Files files = follower_.files(id);
-  if (Status written = write_file(files.plan, to_json(plan)); !written.ok()) {
+  if (Status written = follower_.write_plan(plan, files, &environment); !written.ok()) {
     return refuse(written.message());
   }
   Result<Process> process =
