@@ -121,15 +121,15 @@ Result<RequestRecord> record_of(const assay_result& result, std::string id) {
   RequestRecord record;
   record.id = std::move(id);
   const size_t generated = result.generated_logprobs.size;
-  if (generated != 0 && result.tokens.size != 0 && generated != result.tokens.size) {
+  // An engine that knows no ids still has the text, and perhaps logprobs, of what it generated.
+  const bool no_ids = result.tokens.size == 0 && result.text.size != 0;
+  if (generated != 0 && generated != result.tokens.size && !no_ids) {
     return invalid(fmt::format("request {}: the engine gave {} generated logprobs for {} tokens, expected one each",
                                record.id, generated, result.tokens.size));
   }
   record.prompt = text_of(result.prompt);
   record.prompt_ids = ids_of(result.prompt_ids);
   record.text = text_of(result.text);
-  // An engine that knows no ids still has texts or logprobs of what it generated.
-  const bool no_ids = result.tokens.size == 0 && (generated != 0 || result.text.size != 0);
   if (!no_ids) record.tokens.emplace(result.tokens.data, result.tokens.data + result.tokens.size);
   // Logprobs of a request that ended before its first token are those of the prompt alone.
   if (generated != 0 || (result.tokens.size == 0 && result.prompt_logprobs.size != 0)) {

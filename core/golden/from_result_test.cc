@@ -137,6 +137,17 @@ TEST(RecordOf, TokenIndicesOfRoutingRowsComeThroughExtra) {
   }
 }
 
+TEST(RecordOf, AnEngineThatKnowsNoIdsHasTextAndLogprobsWithoutTokens) {
+  auto result = sdk::sized<assay_result>();
+  const std::vector<double> logprobs = {-0.5, -0.25};
+  result.text = sdk::view(std::string_view("ab"));
+  result.generated_logprobs = sdk::view(std::span<const double>(logprobs));
+  const Result<RequestRecord> record = record_of(result, "0");
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_FALSE(record->tokens.has_value());
+  EXPECT_EQ(record->logprobs, logprobs);
+}
+
 TEST(RecordOf, ExtraMustBeAnObject) {
   auto result = sdk::sized<assay_result>();
   result.extra = sdk::view("[1]");

@@ -116,7 +116,7 @@ std::string results_text(const ResultSet& set);
 Status write_results(const std::string& path, const ResultSet& set);
 
 // A finished request as a record; copies everything. Strings without data (null pointer) and empty arrays stay
-// nullopt; so do tokens, if texts or logprobs came without ids. A candidate without text is named by its decimal id.
+// nullopt; so do tokens, if a text came without any ids. A candidate without text is named by its decimal id.
 // Logprobs are joined into `logprobs`; without generated tokens they are the prompt's. Of equal texts in a position
 // the last entry counts, at the first one's place. Members unknown to the engine's ABI stay nullopt.
 // Fails with kInvalid when result.extra is not empty and no JSON object, or sizes contradict each other.
