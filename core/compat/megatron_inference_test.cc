@@ -26,8 +26,9 @@ class Comparator : public ::testing::TestWithParam<Row> {};
 
 TEST_P(Comparator, JudgesAsTheirs) {
   const Row& row = GetParam();
-  EXPECT_EQ(verdict(row.golden, row.actual, list({row.metric})), row.expected)
-      << row.metric << "\n" << row.golden << "\n" << row.actual;
+  EXPECT_EQ(verdict(row.golden, row.actual, list({row.metric})), row.expected) << row.metric << "\n"
+                                                                               << row.golden << "\n"
+                                                                               << row.actual;
 }
 
 constexpr const char* kText = "generated_text";
@@ -54,16 +55,16 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Ids, Comparator,
-    ::testing::Values(
-        Row{kTokens, R"({})", R"({})", "no test was performed: the golden is empty"},
-        Row{kTokens, R"({"throughput":[1]})", R"({})", "passed"},
-        Row{kTokens, R"({"0":{"generated_tokens":[1]}})", R"({})", "KeyError"},
-        Row{kTokens, R"({"0":{"generated_tokens":[1]}})", R"({"0":{"generated_tokens":[1]},"1":{}})",
-            "the results have request 1, the golden has not"},
-        Row{kTokens, R"({"id":0,"generated_tokens":[1]})", R"({"id":0,"generated_tokens":[1]})", "TypeError"},
-        Row{kTokens, R"([1])", R"({})", "AttributeError"},
-        Row{kTokens, R"({"0":{"x":1}})", R"({"0":{"x":1}})",
-            "request 0: no test was performed: METRICS and the golden have no metric in common"}));
+    ::testing::Values(Row{kTokens, R"({})", R"({})", "no test was performed: the golden is empty"},
+                      Row{kTokens, R"({"throughput":[1]})", R"({})", "passed"},
+                      Row{kTokens, R"({"0":{"generated_tokens":[1]}})", R"({})", "KeyError"},
+                      Row{kTokens, R"({"0":{"generated_tokens":[1]}})", R"({"0":{"generated_tokens":[1]},"1":{}})",
+                          "the results have request 1, the golden has not"},
+                      Row{kTokens, R"({"id":0,"generated_tokens":[1]})", R"({"id":0,"generated_tokens":[1]})",
+                          "TypeError"},
+                      Row{kTokens, R"([1])", R"({})", "AttributeError"},
+                      Row{kTokens, R"({"0":{"x":1}})", R"({"0":{"x":1}})",
+                          "request 0: no test was performed: METRICS and the golden have no metric in common"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Numbers, Comparator,
@@ -87,21 +88,20 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Routing, Comparator,
-    ::testing::Values(
-        Row{kRouting, R"({"0":{"routing_indices":[[[2,1]]],"routing_indices_token_indices":[1]}})",
-            R"({"0":{"routing_indices":[[[9,9]],[[1,2]]]}})", "passed"},
-        Row{kRouting, R"({"0":{"routing_indices":[[[2,1]]],"routing_indices_token_indices":[-1]}})",
-            R"({"0":{"routing_indices":[[[9,9]],[[1,3]]]}})", "request 0: routing_indices differ"},
-        Row{kRouting, R"({"0":{"routing_indices":[[1]],"routing_indices_token_indices":[true,false]}})",
-            R"({"0":{"routing_indices":[[1],[2]]}})", "passed"},
-        Row{kRouting, R"({"0":{"routing_indices":[[1]],"routing_indices_token_indices":[2]}})",
-            R"({"0":{"routing_indices":[[1],[2]]}})", "IndexError"},
-        Row{kRouting, R"({"0":{"routing_indices":[[1]]}})", R"({"0":{"routing_indices":[[1]]}})",
-            "request 0: the golden has no routing_indices_token_indices"},
-        Row{kRouting, R"({"0":{"routing_indices":[[1]],"routing_indices_token_indices":[0]}})",
-            R"({"0":{"routing_indices":[[1],[2,3]]}})", "ValueError"},
-        Row{kRouting, R"({"0":{"routing_indices":1,"routing_indices_token_indices":0}})",
-            R"({"0":{"routing_indices":[1]}})", "AxisError"}));
+    ::testing::Values(Row{kRouting, R"({"0":{"routing_indices":[[[2,1]]],"routing_indices_token_indices":[1]}})",
+                          R"({"0":{"routing_indices":[[[9,9]],[[1,2]]]}})", "passed"},
+                      Row{kRouting, R"({"0":{"routing_indices":[[[2,1]]],"routing_indices_token_indices":[-1]}})",
+                          R"({"0":{"routing_indices":[[[9,9]],[[1,3]]]}})", "request 0: routing_indices differ"},
+                      Row{kRouting, R"({"0":{"routing_indices":[[1]],"routing_indices_token_indices":[true,false]}})",
+                          R"({"0":{"routing_indices":[[1],[2]]}})", "passed"},
+                      Row{kRouting, R"({"0":{"routing_indices":[[1]],"routing_indices_token_indices":[2]}})",
+                          R"({"0":{"routing_indices":[[1],[2]]}})", "IndexError"},
+                      Row{kRouting, R"({"0":{"routing_indices":[[1]]}})", R"({"0":{"routing_indices":[[1]]}})",
+                          "request 0: the golden has no routing_indices_token_indices"},
+                      Row{kRouting, R"({"0":{"routing_indices":[[1]],"routing_indices_token_indices":[0]}})",
+                          R"({"0":{"routing_indices":[[1],[2,3]]}})", "ValueError"},
+                      Row{kRouting, R"({"0":{"routing_indices":1,"routing_indices_token_indices":0}})",
+                          R"({"0":{"routing_indices":[1]}})", "AxisError"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Quantities, Comparator,
@@ -133,9 +133,9 @@ TEST(ComparatorMetrics, FormsOfMetricsCount) {
   EXPECT_EQ(verdict("\xff", "{", {.form = Metrics::Form::kFalsy}), "UnicodeDecodeError");
   EXPECT_EQ(verdict(golden, golden, {.form = Metrics::Form::kText, .names = {}, .text = "my_logprobs"}), "passed");
   EXPECT_EQ(verdict(golden, golden, {.form = Metrics::Form::kScalar}), "TypeError");
-  EXPECT_EQ(verdict(golden, golden,
-                    {.form = Metrics::Form::kMapping, .names = {"logprobs", "lifetime_prefill_token_count"}}),
-            "passed");
+  EXPECT_EQ(
+      verdict(golden, golden, {.form = Metrics::Form::kMapping, .names = {"logprobs", "lifetime_prefill_token_count"}}),
+      "passed");
   EXPECT_EQ(verdict(golden, golden,
                     {.form = Metrics::Form::kText, .names = {}, .text = "lifetime_prefill_token_count logprobs"}),
             "AttributeError");

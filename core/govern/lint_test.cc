@@ -40,7 +40,7 @@ class LintTest : public GovernTest {
   TestCase two_prompts(const std::string& metrics = "[generated_text]") {
     write("model_config.yaml",
           "MODE: inference\nMODEL_ARGS:\n  --use-legacy-static-engine: true\n  --load: ${CHECKPOINT}\n"
-          "  --tokenizer-type: TikTokenizer\n  --tokenizer-model: ${TOKENIZER}\n  --prompts: [Say, Tell]\nMETRICS: " +
+          "  --tokenizer-type: TikTokenizer\n  --tokenizer-model: ${TOKENIZER}\n  --prompts: [Say Tell]\nMETRICS: " +
               metrics + "\n");
     return discover::discover({folder().string()})->front();
   }
