@@ -8,8 +8,8 @@ packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
   libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libpcre2-dev libssl-dev libcurl4-openssl-dev zlib1g-dev)
 case "${1:-}" in
   "") ;;
-  --dev) packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy lld python3 python3-yaml
-    python3-jsonschema libxml2-utils chromium openssl slurm-wlm munge) ;;
+  --dev) packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang libclang-rt-dev clang-format clang-tidy lld python3
+    python3-yaml python3-jsonschema libxml2-utils chromium openssl slurm-wlm munge) ;;
   *) echo "setup.sh: unknown option '$1' (known: --dev)" >&2; exit 2 ;;
 esac
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests: style, unit and system tests, the same unit tests under sanitizers.
-# Usage: tools/test.sh [STAGE...]   stages: format release sanitize (the default, in this order), tidy (clang-tidy)
+# Usage: tools/test.sh [STAGE...]   stages: format release sanitize (the default, in this order), tidy (clang-tidy),
+#   fuzz ($ASSAY_FUZZ_SECONDS for each parser, default 60, two at a time)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 stages=("$@")
@@ -38,6 +39,11 @@ stage_sanitize() {
   tools/build.sh ci-sanitize
   run_ctest ci-sanitize -LE 'slow|system'
 }
+stage_fuzz() {
+  cmake --preset fuzz >build/fuzz.log 2>&1 || { cat build/fuzz.log; return 1; }
+  cmake --build build/fuzz --target fuzz -j "$(nproc)" -- --quiet
+  python3 tools/fuzz/run.py --seconds "${ASSAY_FUZZ_SECONDS:-60}" --jobs 2
+}
 stage_tidy() {
   [ -f build/ci/compile_commands.json ] || tools/build.sh ci -DASSAY_BENCH=ON
   git ls-files -- '*.cc' | xargs -P "$(nproc)" -n 4 clang-tidy -p build/ci --quiet --extra-arg=-Wno-unknown-warning-option >build/ci/tidy.log 2>build/ci/tidy.err ||
@@ -47,8 +53,8 @@ stage_tidy() {
 
 for stage in "${stages[@]}"; do
   case $stage in
-    format | release | sanitize | tidy) mkdir -p build; echo "== $stage"; "stage_$stage" ;;
-    *) echo "test.sh: unknown stage '$stage' (known: format release sanitize tidy)" >&2; exit 2 ;;
+    format | release | sanitize | fuzz | tidy) mkdir -p build; echo "== $stage"; "stage_$stage" ;;
+    *) echo "test.sh: unknown stage '$stage' (known: format release sanitize fuzz tidy)" >&2; exit 2 ;;
   esac
 done
 echo "all stages passed: ${stages[*]}"
