@@ -161,6 +161,17 @@ TEST(CheckAnswer, LeavesOutTheTokenThatEndedTheText) {
   EXPECT_EQ(checked(end, what)->tokens.size(), 3U);
 }
 
+TEST(CheckAnswer, AStopWordMayCutATokenThatIsNotListed) {
+  const std::string cut =
+      R"({"choices": [{"text": "ab ", "finish_reason": "stop", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-1, -2]}}]})";
+  Asked what = asked(8);
+  EXPECT_THAT(check_failure(cut, what), HasSubstr("do not read like the text")) << "no stop word was given";
+  what.stop_words = {"cd"};
+  const Result<Checked> result = checked(cut, what);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->text, "ab ");
+}
+
 TEST(Stream, IsPutTogetherToOneAnswer) {
   StreamReader stream(false, 2);
   size_t fresh = 0;
