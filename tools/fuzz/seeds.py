@@ -6,6 +6,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LARGEST = 16 << 10  # bytes of a seed: larger ones slow the search down
 
+TEMPLATES = ["{a}-{n:05d}", "${{HOME}} {list[0]!r:>8}", "{a:{w}.2}", "{map[k]} {t} {none} {n:+,}", "{{}}"]
+FILTERS = ['name:gpt* and not (metric:logprobs or tag:slow)', '"a b" engine:buffered', "model:moe or [a-c]*?", "not not x"]
 OPTIONS = ['{"whole": -3, "small": 2, "number": 0.25, "flag": true, "text": "x", "choice": "b", "texts": ["a", "b"]}']
 
 
@@ -20,6 +22,8 @@ def seeds():
     checkpoint = list(contents("golden/*/checkpoint/*/.metadata"))
     archive = next(contents("golden/*/checkpoint/*/__0_0.distcp"), b"")
     return {
+        "filter": [f.encode() for f in FILTERS],
+        "format_template": [t.encode() for t in TEMPLATES],
         "plugin_options": [o.encode() for o in OPTIONS],
         "prompts": prompts + [b'{"ids": [1, -2]}'],
         "tokenizer_vocabulary": [b'{"rank":256,"token_bytes":"YWI=","token_str":"ab"}'],
