@@ -213,7 +213,7 @@ Status ProcessEngine::reset() {
 
 Status ProcessEngine::info(assay_engine_info* info) const {
   info->capabilities = kProcessCapabilities;
-  info->facts = sdk::view(facts_);
+  if (ASSAY_KNOWS(info, facts)) info->facts = sdk::view(facts_);
   return {};
 }
 

@@ -116,7 +116,7 @@ Status ProcessEngine::train(const assay_training& training, assay_training_resul
   result->exit_code = end->signal != 0 || limited ? -1 : end->code;
   result->signal = end->signal != 0 ? end->signal : limited ? SIGKILL : 0;
   result->restarts = restarts.count;
-  result->message = sdk::view(training_message_);
+  if (ASSAY_KNOWS(result, message)) result->message = sdk::view(training_message_);
   return {};
 }
 
