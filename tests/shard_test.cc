@@ -212,6 +212,17 @@ TEST_F(Shards, AResumedRunIsTheRunItWas) {
   EXPECT_EQ(verdicts("out"), before);
 }
 
+TEST_F(Shards, SecretsAreNotInTheJournalAndHaveToBeGivenAgain) {
+  add_cases(2);
+  EXPECT_EQ(run("out", {"--set", "MY_API_KEY=sesame-open", "--set", "OTHER=1"}).code, 0);
+  EXPECT_EQ(read_file(folder_ / "out/results.jsonl").find("sesame-open"), std::string::npos);
+  const Output without = assay({"run", "--resume", "out"});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.err, HasSubstr("MY_API_KEY"));
+  EXPECT_EQ(assay({"run", "--resume", "out", "--set", "MY_API_KEY=sesame-open"}).code, 0);
+  EXPECT_EQ(assay({"run", "--resume", "out", "--set", "MY_API_KEY=sesame-open", "--set", "OTHER=2"}).code, 2);
+}
+
 // A run of its own process group that is killed with its runner alone: the workers have to notice by themselves.
 class Killed {
  public:

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "core/command/redact.h"
 #include "core/run/events.h"
 
 namespace assay::cli {
@@ -87,6 +88,32 @@ Status check_paths(const po::variables_map& values, const po::variables_map& rec
   return invalid("--resume: other paths are given than those of the run, which are" + text + "; leave them out");
 }
 
+// Variables given now stand over recorded ones of the same name.
+Words merged_settings(Words recorded, const Words& now) {
+  const auto name = [](const std::string& word) { return word.substr(0, word.find('=')); };
+  for (const std::string& word : now) {
+    std::erase_if(recorded, [&](const std::string& before) { return name(before) == name(word); });
+    recorded.push_back(word);
+  }
+  return recorded;
+}
+
+// The journal has *** for secrets: whoever goes on with the run has to know them.
+Status check_secrets(const po::variables_map& recorded) {
+  const auto lost = [](const std::string& word) { return word.find(command::kRedacted) != std::string::npos; };
+  for (const auto& [name, value] : recorded) {
+    Words words;
+    if (const auto* text = boost::any_cast<std::string>(&value.value())) words = {*text};
+    if (const auto* list = boost::any_cast<Words>(&value.value())) words = *list;
+    for (const std::string& word : words) {
+      if (!lost(word)) continue;
+      return invalid("--resume: the journal does not keep secrets, --" + name + " " + word +
+                     " was one; give it again with its value");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<po::variables_map> resume_values(const po::options_description& description, po::variables_map values) {
@@ -130,9 +157,14 @@ Result<po::variables_map> resume_values(const po::options_description& descripti
     for (std::string& path : paths) path = absolute_of(path);
     put(values, "plugin-path", po::variable_value(boost::any(paths), false));
   }
+  if (given(values, "set")) {
+    const Words settings = merged_settings(all(recorded, "set"), all(values, "set"));
+    put(values, "set", po::variable_value(boost::any(settings), false));
+  }
   for (const auto& [name, value] : values) {
     if (!value.defaulted() && name != "path") put(recorded, name, value);
   }
+  if (Status known = check_secrets(recorded); !known.ok()) return known;
   fs::current_path(directory, code);
   if (code) {
     return invalid("--resume " + folder + ": the folder in which it was started, " + directory.string() +
