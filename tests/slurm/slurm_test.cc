@@ -314,7 +314,7 @@ TEST_F(TwoNodes, ARunnerThatIsKilledLeavesNoWorker) {
   assay.wait();
   EXPECT_FALSE(slurm("squeue", {"-h"}).empty());
   EXPECT_TRUE(until(20s, [] { return slurm("squeue", {"-h"}).empty(); })) << slurm("squeue", {});
-  EXPECT_THAT(read_file(dir() / "out/workers/w000.log"), HasSubstr("no sign of life"));
+  EXPECT_THAT(read_file(dir() / "out/workers/w000.events.jsonl"), HasSubstr("worker_orphaned"));
 }
 
 TEST_F(TwoNodes, SrunByHandIsALauncherToo) {
