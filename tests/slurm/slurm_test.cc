@@ -339,7 +339,6 @@ TEST_F(TwoNodes, AControllerThatIsDownForAWhileCostsNothing) {
   const Output output = assay.wait();
   EXPECT_EQ(output.code, 0) << output.out << output.err;
   EXPECT_EQ(cluster("controller", "up").code, 0);
-  EXPECT_TRUE(until(20s, [] { return slurm("sinfo", {"-h", "-p", "all", "-o", "%T %D"}) == "idle 2\n"; }));
 }
 
 }  // namespace
