@@ -245,8 +245,9 @@ TEST_F(TwoNodes, WhatHadEndedIsNotRunAgainWhenANodeIsLostOrATaskIsRequeued) {
     } else {
       slurm("scontrol", {"requeue", task});
     }
-    // Slurm keeps a task that is begun anew for two minutes.
+    // Slurm keeps a task that is begun anew for two minutes, so that nothing of the first one is left on the node.
     ASSERT_TRUE(until(20s, [&] { return slurm("squeue", {"-h", "-j", task, "-o", "%T"}) == "PENDING\n"; })) << how;
+    std::this_thread::sleep_for(5s);
     slurm("scontrol", {"update", "JobId=" + task, "StartTime=now"});
     const Output output = assay.wait();
     EXPECT_EQ(output.code, 0) << how << output.out << output.err;
