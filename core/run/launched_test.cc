@@ -109,7 +109,7 @@ TEST_F(LaunchedRun, ATaskThatIsBegunAnewGoesOnAfterItsOwnEvents) {
   // begun anew within one task, as a requeue does
   start({"sh", "-c",
          "\"$@\" & until grep -q 'case_started.*\"case\":\"b' \"$3\"; do sleep 0.05; done; kill -9 $!; wait; "
-         "printf '{\"event\":\"torn' >>\"$3\"; exec \"$@\"",
+         "printf '{{\"event\":\"torn' >>\"$3\"; exec \"$@\"",
          "-", "{argv}"});
   run();
   ASSERT_TRUE(result_->ok());

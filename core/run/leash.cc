@@ -60,7 +60,7 @@ Heartbeat::~Heartbeat() {
     stopped_ = true;
   }
   stop_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Heartbeat::beat(const fs::path& file, const std::string& run_id, Milliseconds interval) {
@@ -103,7 +103,7 @@ Leash::~Leash() {
     stopped_ = true;
   }
   stop_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Leash::watch() {

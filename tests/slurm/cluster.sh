@@ -53,7 +53,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket=$folder/munge/socket,cred_expire=2
+AuthInfo=socket=$folder/munge/socket
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool.%n
 SlurmctldPidFile=$folder/slurmctld.pid

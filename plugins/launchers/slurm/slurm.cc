@@ -135,6 +135,8 @@ Result<std::vector<State>> SlurmLauncher::poll(uint64_t id) {
     if (state.over()) continue;
     if (const auto one = told.find(i); one != told.end()) {
       state = one->second;
+      if (waits_for_ever(state)) [[maybe_unused]]
+        const Status status = cancel(id, i);
       continue;
     }
     // Slurm has forgotten it (MinJobAge).

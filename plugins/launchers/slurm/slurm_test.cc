@@ -157,6 +157,16 @@ TEST_F(Slurm, CancelNamesIdsAndNothingElse) {
   EXPECT_THAT(launcher_->cancel(id, std::nullopt).message(), HasSubstr("permission denied"));
 }
 
+TEST_F(Slurm, ATaskThatWouldWaitForEverIsCancelled) {
+  const uint64_t id = *launcher_->start(job(2));
+  say("scontrol", "JobId=41 ArrayTaskId=0-1 JobState=PENDING Reason=PartitionTimeLimit Restarts=0 ExitCode=0:0\n");
+  const State state = first(id);
+  EXPECT_EQ(state.phase, ASSAY_TASK_LOST);
+  EXPECT_FALSE(state.again);
+  EXPECT_THAT(state.reason, HasSubstr("PartitionTimeLimit"));
+  EXPECT_EQ(calls("scancel"), "41_0\n41_1\n");
+}
+
 TEST_F(Slurm, ClosingCancelsWhatIsNotOver) {
   const uint64_t over = *launcher_->start(job());
   say("scontrol", "JobId=41 ArrayTaskId=0 JobState=COMPLETED Reason=None Restarts=0 ExitCode=0:0 BatchHost=n2\n");

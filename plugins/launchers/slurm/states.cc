@@ -27,6 +27,8 @@ constexpr std::array<std::string_view, 12> kHopeless = {"PartitionTimeLimit",
 // Slurm's exit code 0:53: the task could not be set up, for instance its output file could not be opened.
 constexpr int kSetUpFailed = 53;
 
+constexpr std::string_view kForEver = ": it would wait for ever; mend the profile";
+
 bool one_of(std::string_view word, std::initializer_list<std::string_view> list) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
@@ -104,11 +106,11 @@ State state_of(std::string_view full_name, const std::string& reason, const std:
   if (one_of(name, {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "RESV_DEL_HOLD", "POWER_UP_NODE"})) {
     const std::string plain = why.substr(0, why.find(','));
     if (std::find(kHopeless.begin(), kHopeless.end(), plain) != kHopeless.end()) {
-      return lost(words + ": it would wait for ever; mend the profile", false);
+      return lost(words + std::string(kForEver), false);
     }
     return state;
   }
-  if (one_of(name, {"REQUEUE_HOLD", "SPECIAL_EXIT"})) return lost(words + ": held; it would wait for ever", false);
+  if (one_of(name, {"REQUEUE_HOLD", "SPECIAL_EXIT"})) return lost(words + std::string(kForEver), false);
   if (one_of(name, {"RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "SUSPENDED", "STOPPED", "RESIZING"})) {
     state.phase = ASSAY_TASK_RUNNING;
     return state;
@@ -128,6 +130,8 @@ State state_of(std::string_view full_name, const std::string& reason, const std:
   state.reason = words;
   return state;
 }
+
+bool waits_for_ever(const State& state) { return state.phase == ASSAY_TASK_LOST && state.reason.ends_with(kForEver); }
 
 std::map<size_t, State> parse_scontrol(std::string_view text) {
   std::map<size_t, State> made;

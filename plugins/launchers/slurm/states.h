@@ -13,6 +13,9 @@ namespace assay::launchers {
 // `exit_code` "3:0", code and signal.
 State state_of(std::string_view name, const std::string& reason, const std::string& exit_code);
 
+// A task that Slurm still holds, but that will never run: it has to be cancelled.
+bool waits_for_ever(const State& state);
+
 // `text` as `scontrol -o show job ID` prints it: one line a task, or for several that wait together. Tasks that are not
 // in it are not in the result.
 std::map<size_t, State> parse_scontrol(std::string_view text);
