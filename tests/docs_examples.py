@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 MARKER = re.compile(r"<!-- run: (\w+) -->\n\s*\n((?:(?: {4}.*)?\n)+)")
-TWO_WORDS = {"plugin": ("new", "test")}
+TWO_WORDS = {"plugin": ("new", "test"), "golden": ("lint",), "recipe": ("list", "run")}
 
 
 def pages(source):
@@ -35,6 +35,7 @@ def commands_in(text):
     """(command words, options) of every use of assay."""
     for code in code_of(text):
         for part in re.split(r"&&|\|(?!\w)|;", code):
+            part = part.split(" -- ")[0]  # what follows are arguments of a model
             words = part.split()
             while words and (words[0] == "$" or "=" in words[0]):
                 words.pop(0)

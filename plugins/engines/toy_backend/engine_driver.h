@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "assay/sdk.hpp"
-#include "plugins/engines/common/engine_border.h"
 #include "core/conformance/toy_backend.h"
+#include "plugins/engines/common/engine_border.h"
 
 namespace assay::engines {
 
