@@ -27,6 +27,7 @@ spec:
   n_repeat: 1
   script: |-
     ARGUMENTS=(
+        "CHECKPOINT_LOAD_PATH=/mnt/artifacts"
         "TRAINING_SCRIPT_PATH=examples/inference/advanced/gpt_static_inference.py"
         "TRAINING_PARAMS_PATH=./tests/functional_tests/test_cases/{model}/{test_case}/model_config.yaml"
         "GOLDEN_VALUES_PATH=./tests/functional_tests/test_cases/{model}/{test_case}/golden_values_{environment}_{platforms}.json"
@@ -41,11 +42,11 @@ class RecipeRun : public testing::Test {
  protected:
   void SetUp() override {
     const std::string dir = folder_ / "tests/functional_tests/test_cases/moe/echo/";
-    write_file(
-        dir + "model_config.yaml",
-        "ENV_VARS:\n  SKIP: 1\nTEST_TYPE: frozen-start\nMODE: inference\nMETRICS: [generated_tokens]\n"
-        "MODEL_ARGS:\n  --use-legacy-static-engine: true\n  --load: /nowhere\n  --tokenizer-model: /nowhere.json\n"
-        "  --tokenizer-type: TikTokenizer\n  --num-tokens-to-generate: 3\n  --prompts: hello\n");
+    write_file(dir + "model_config.yaml",
+               "ENV_VARS:\n  SKIP: 1\nTEST_TYPE: frozen-start\nMODE: inference\nMETRICS: [generated_tokens]\n"
+               "MODEL_ARGS:\n  --use-legacy-static-engine: true\n  --load: ${CHECKPOINT_LOAD_PATH}/x\n  "
+               "--tokenizer-model: /nowhere.json\n"
+               "  --tokenizer-type: TikTokenizer\n  --num-tokens-to-generate: 3\n  --prompts: hello\n");
     const char* golden = R"({"0": {"input_prompt": "hello", "generated_text": " abc", "generated_tokens": [1, 2, 3]}})";
     write_file(dir + "golden_values_dev_dgx_h100.json", golden);
     write_file(dir + "golden_values_lts_dgx_a100.json", golden);
@@ -104,6 +105,23 @@ TEST_F(RecipeRun, WorkloadsOfTwoScopesAreToldApart) {
   EXPECT_EQ(outcomes[1]["name"], "moe/echo_dev_dgx_h100:L2");
 }
 
+TEST_F(RecipeRun, VariablesOfTheScriptReachTheCaseAlsoWhereWorkloadsDiffer) {
+  const std::string product =
+      "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        platforms: [dgx_h100]\n";
+  std::string other = kHead;
+  other.replace(other.find("/mnt/artifacts"), 14, "/elsewhere");
+  write_file(folder_ / "recipes/other.yaml", other +
+                                                 "  - test_case: [echo]\n    products:\n      - environment: [lts]\n"
+                                                 "        platforms: [dgx_a100]\n");
+  const Output one = recipe("run", product, {"--engine", "replay", "--json", "--output", folder_ / "one"});
+  EXPECT_EQ(one.code, 0) << one.out << one.err;
+  EXPECT_THAT(read_file(folder_ / "one/results.jsonl"), HasSubstr("--set CHECKPOINT_LOAD_PATH=/mnt/artifacts"));
+  const Output both = recipe(
+      "run", product, {folder_ / "recipes/other.yaml", "--engine", "replay", "--json", "--output", folder_ / "both"});
+  ASSERT_EQ(both.code, 0) << both.out << both.err;
+  EXPECT_EQ(json::parse(both.out).size(), 2U);
+}
+
 TEST_F(RecipeRun, WhatCannotRunHasAVerdictAndAReason) {
   write_file(folder_ / "tests/functional_tests/test_cases/moe/train/model_config.yaml",
              "TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: 50\n");
@@ -138,7 +156,7 @@ TEST_F(RecipeRun, StrictRefusesRecipesWithFindings) {
   EXPECT_EQ(recipe("list", products, {}).code, 0);
   const Output list = recipe("list", products, {"--strict"});
   EXPECT_EQ(list.code, 1);
-  EXPECT_THAT(list.err, HasSubstr("r.yaml:24:21: warning: platform \"dg  x_h100\" is not a known one"));
+  EXPECT_THAT(list.err, HasSubstr("r.yaml:25:21: warning: platform \"dg  x_h100\" is not a known one"));
   EXPECT_EQ(recipe("run", products, {"--strict", "--engine", "replay", "--output", folder_ / "out"}).code, 1);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
 }
@@ -158,7 +176,7 @@ TEST_F(RecipeRun, BadCommandLinesEndWithCode2AndErrorsOfARecipeWith1) {
   const Output broken =
       recipe("list", "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        scope: *x\n", {});
   EXPECT_EQ(broken.code, 1) << broken.err;
-  EXPECT_THAT(broken.err, HasSubstr("r.yaml:24:"));
+  EXPECT_THAT(broken.err, HasSubstr("r.yaml:25:"));
 }
 
 TEST(MegatronRecipes, AllOfThemExpandAsTheirOwnParserDoes) {

@@ -53,20 +53,32 @@ bool flag(const TestCase& test, std::string_view key) {
 
 bool holds(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-}  // namespace
-
-ScriptWords script_words(std::string_view script) {
-  ScriptWords words;
+template <class Take>
+void each_line(std::string_view script, const Take& take) {
   while (!script.empty()) {
     const size_t end = std::min(script.find('\n'), script.size());
     const std::string_view line = script.substr(0, end);
     script.remove_prefix(std::min(end + 1, script.size()));
-    if (comment(line)) continue;
+    if (!comment(line)) take(line);
+  }
+}
+
+}  // namespace
+
+ScriptWords script_words(std::string_view script) {
+  ScriptWords words;
+  each_line(script, [&words](std::string_view line) {
     take_word(line, "TRAINING_SCRIPT_PATH", words.training_script);
     take_word(line, "TRAINING_PARAMS_PATH", words.params);
     take_word(line, "GOLDEN_VALUES_PATH", words.golden);
-  }
+  });
   return words;
+}
+
+std::string script_word(std::string_view script, std::string_view name) {
+  std::string value;
+  each_line(script, [&](std::string_view line) { take_word(line, name, value); });
+  return value;
 }
 
 std::string flavour_of(const ScriptWords& words, std::string_view script, const TestCase* test) {

@@ -18,6 +18,9 @@ struct ScriptWords {
 // Lines that are comments are passed over.
 ScriptWords script_words(std::string_view script);
 
+// The value of one NAME=VALUE word of the script, as above; empty: there is none.
+std::string script_word(std::string_view script, std::string_view name);
+
 // Which engine of Megatron-LM a workload runs:
 //   static-legacy, static-dyn   gpt_static_inference.py, with and without --use-legacy-static-engine
 //   dynamic, dyn+coord          gpt_dynamic_inference.py, gpt_dynamic_inference_with_coordinator.py

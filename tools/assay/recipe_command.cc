@@ -123,7 +123,12 @@ int run_workloads(const Words& words) {
                              catalogue->findings.size(), catalogue->findings.size() == 1 ? "" : "s");
     return kExitFailed;
   }
-  RecipeCases work = cases_of(*catalogue, values["engine"].as<std::string>());
+  const auto settings = parse_settings(all(values, "set"));
+  if (!settings) return fail(settings.status());
+  discover::Variables given;
+  given.set.insert(settings->begin(), settings->end());
+  for (const auto& [name, value] : environment()) given.environment.emplace(name, value);
+  RecipeCases work = cases_of(*catalogue, values["engine"].as<std::string>(), given);
   const bool broken = has_errors(catalogue->findings);
   if (work.cases.empty()) return broken ? kExitFailed : nothing_selected(*catalogue);
   Words command = {"assay", "recipe", "run"};
@@ -131,6 +136,7 @@ int run_workloads(const Words& words) {
   auto options = make_run_options(values, command, std::move(work.cases));
   if (!options) return fail(options.status());
   options->settings = std::move(work.settings);
+  options->variables.insert(work.variables.begin(), work.variables.end());
   const int code = run_and_report(values, *std::move(options));
   return broken && code != kExitUsage ? kExitFailed : code;
 }

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
-#include "core/discover/list.h"
+#include "core/discover/case_reader.h"
 #include "core/discover/yaml_text.h"
 
 namespace assay::cli {
@@ -99,13 +100,56 @@ Status fill(const recipe::Entry& entry, const std::string& engine, run::CaseSett
   return {};
 }
 
+using Given = std::map<std::string, std::string>;
+
+// What the script gives of the names that the case asks for; values that the shell would still expand are none.
+Given given_by_script(const recipe::Entry& entry, const discover::Variables& given) {
+  Given values;
+  if (!entry.test) return values;
+  for (const std::string& name : discover::referenced_variables(entry.test->config_text)) {
+    if (given.find(name) != nullptr) continue;
+    std::string value = recipe::script_word(entry.workload.script, name);
+    if (!value.empty() && value.find('$') == std::string::npos) values[name] = std::move(value);
+  }
+  return values;
+}
+
+// Reads the case again with `values` in its text.
+void put_into_text(const Given& values, TestCase& test) {
+  discover::Variables variables;
+  variables.set.insert(values.begin(), values.end());
+  TestCase fresh;
+  fresh.name = test.name;
+  fresh.dir = test.dir;
+  fresh.config = test.config;
+  fresh.model = test.model;
+  fresh.goldens = test.goldens;
+  discover::read_config(discover::substitute_known(test.config_text, variables), fresh);
+  test = std::move(fresh);
+}
+
+// Variables of all workloads; `differing` gets the names that have more than one value.
+Given common_variables(const recipe::Catalogue& catalogue, const discover::Variables& given,
+                       std::set<std::string>& differing) {
+  Given common;
+  for (const recipe::Entry& entry : catalogue.entries) {
+    for (const auto& [name, value] : given_by_script(entry, given)) {
+      if (common.emplace(name, value).first->second != value) differing.insert(name);
+    }
+  }
+  for (const std::string& name : differing) common.erase(name);
+  return common;
+}
+
 }  // namespace
 
-RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engine) {
+RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engine, const discover::Variables& given) {
   RecipeCases result;
   std::map<std::string, int> names;
   for (const recipe::Entry& entry : catalogue.entries) ++names[name_of(entry.workload)];
-  std::map<std::string, int> given;
+  std::map<std::string, int> used;
+  std::set<std::string> differing;
+  result.variables = common_variables(catalogue, given, differing);
   for (const recipe::Entry& entry : catalogue.entries) {
     if (entry.workload.is_build()) continue;
     TestCase test = entry.test.value_or(TestCase{});
@@ -118,7 +162,12 @@ RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engi
     test.name = name_of(entry.workload);
     const std::string scope = entry.workload.text("scope");
     if (names[test.name] > 1 && !scope.empty()) test.name += ":" + plain(scope);
-    if (const int before = given[test.name]++; before > 0) test.name += fmt::format("~{}", before + 1);
+    if (const int before = used[test.name]++; before > 0) test.name += fmt::format("~{}", before + 1);
+    if (!differing.empty() && entry.test) {
+      Given own = given_by_script(entry, given);
+      std::erase_if(own, [&differing](const auto& one) { return !differing.contains(one.first); });
+      if (!own.empty()) put_into_text(own, test);
+    }
     if (Status status = fill(entry, engine, settings); !status.ok() && test.error.ok()) test.error = status;
     result.cases.push_back(std::move(test));
     result.settings.push_back(std::move(settings));

@@ -1,23 +1,28 @@
 // From workloads of recipes to the cases of one run.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "assay/case.h"
+#include "core/discover/substitute.h"
 #include "core/recipe/catalogue.h"
 #include "core/run/run.h"
 
 namespace assay::cli {
 
 struct RecipeCases {
-  std::vector<TestCase> cases;              // one a workload, in order; builds are none
-  std::vector<run::CaseSettings> settings;  // of the same length
+  std::vector<TestCase> cases;                   // one a workload, in order; builds are none
+  std::vector<run::CaseSettings> settings;       // of the same length
+  std::map<std::string, std::string> variables;  // that scripts give, cases ask for and `given` lacks
 };
 
 // Names are MODEL/NAME of the workload, with its scope behind where two would be the same. A workload that cannot be
 // run is a case all the same: with an error (its recipe is wrong, its case does not exist), or with a settled verdict
 // and a reason (SKIPPED: its script runs no case; NOT_COMPARABLE: no engine of its flavour, `engine` being empty).
-RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engine);
+// A script hands variables such as CHECKPOINT_LOAD_PATH to its case. They stand below `given`; where two workloads
+// differ in one, it is put into the texts of their cases.
+RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engine, const discover::Variables& given);
 
 }  // namespace assay::cli
