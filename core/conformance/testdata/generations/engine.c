@@ -24,7 +24,8 @@ static int32_t fail(assay_error* error, int32_t code, const char* message) {
 
 static int32_t open_engine(const assay_engine_config* config, void** handle, assay_error* error) {
   if (config->size < sizeof *config) return fail(error, ASSAY_INVALID, "a config that is too short");
-  if (config->options.size != 2) return fail(error, ASSAY_INVALID, "no options are known");
+  if (config->options.size != 2 || memcmp(config->options.data, "{}", 2) != 0)
+    return fail(error, ASSAY_INVALID, "no options are known");
   *handle = calloc(1, sizeof(struct engine));
   return ASSAY_OK;
 }
