@@ -278,11 +278,15 @@ TEST_F(Shards, KilledAtRandomMomentsResumedAndMergedTheyHaveTheVerdictsOfOneRun)
           !read_file(folder_.path() / output / "results.jsonl").empty()) {
         Killed again(folder_.path(), {"run", "--resume", output, "--quiet"});
         ended = again.kill_after(std::chrono::milliseconds(random() % 400));
-        if (!ended) EXPECT_LE(assay({"run", "--resume", output, "--quiet"}).code, 1);
+        if (!ended) {
+          EXPECT_LE(assay({"run", "--resume", output, "--quiet"}).code, 1);
+        }
         ended = true;
       }
     }
-    if (!ended) EXPECT_LE(shard(i, kShards).code, 1);
+    if (!ended) {
+      EXPECT_LE(shard(i, kShards).code, 1);
+    }
   }
   EXPECT_GT(killed, 0);
   const Output merged = merge(outputs, "all");
