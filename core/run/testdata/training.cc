@@ -89,8 +89,8 @@ class Program {
 
  private:
   const std::string* value(const std::string& name) const {
-    const auto found = std::find(job_.arguments.begin(), job_.arguments.end(), name);
-    return found == job_.arguments.end() || found + 1 == job_.arguments.end() ? nullptr : &*(found + 1);
+    const auto found = std::find(job_.arguments.rbegin(), job_.arguments.rend(), name);  // the last one counts
+    return found == job_.arguments.rend() || found == job_.arguments.rbegin() ? nullptr : &*(found - 1);
   }
   bool has(const std::string& name) const {
     return std::find(job_.arguments.begin(), job_.arguments.end(), name) != job_.arguments.end();
