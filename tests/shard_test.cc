@@ -35,7 +35,7 @@ void replayed_case(const fs::path& folder, const std::string& text, bool differs
     return json{{"0", {{"input_prompt", "p"}, {"generated_text", said}}}}.dump();
   };
   write_file(folder / "golden_values_dev_any.json", result(text));
-  if (differs) write_file(folder / "recorded.json", result(text + " or not"));
+  if (differs) write_file(folder / "recorded.json", result("another " + text));
 }
 
 // A case of the test engine that takes some milliseconds.

@@ -28,6 +28,8 @@ void add_report_options(po::options_description* options) {
 
 namespace {
 
+constexpr unsigned kHelpColumns = 100;  // in fewer, the help would need more lines than a screen has
+
 // --rerun of a resumed run, --shard and --durations of any other.
 Status take_parts(const po::variables_map& values, run::RunOptions* options) {
   if (options->resume) {
@@ -52,7 +54,7 @@ Status take_parts(const po::variables_map& values, run::RunOptions* options) {
 }  // namespace
 
 int run_command(const Words& words) {
-  po::options_description description("options");
+  po::options_description description("options", kHelpColumns);
   add_run_options(&description);
   add_report_options(&description);
   description.add_options()("metamorphic", "judge all cases by relations, not by goldens")(
