@@ -88,7 +88,7 @@ TEST_F(Gradients, ANodeThatDoesNotComeIsNamed) {
   const Status alone = Meeting({.folder = root_.string(), .seconds = 0.1}, 3, 1, {}).wait("start");
   EXPECT_EQ(alone.code(), StatusCode::kInfra);
   EXPECT_THAT(alone.message(), HasSubstr("1 of 3 nodes came within 0.1 s, missing: 0, 2"));
-  EXPECT_EQ(Meeting({.folder = root_.string(), .seconds = 99}, 2, 0, [] { return true; }).wait("start").code(),
+  EXPECT_EQ(Meeting({.folder = root_.string(), .seconds = 99}, 2, 0, [] { return true; }).wait("other").code(),
             StatusCode::kCancelled);
 }
 
