@@ -21,6 +21,14 @@ Result<MetricSet> read_actual(const TestCase& test, const CasePlan& facts, const
   return extract_folder(actual, grid, ScalarForms::kAll);
 }
 
+// Of files that our own schema refuses.
+CompatVerdict compat_rl_files(const std::string& golden, const std::string& actual, const CasePlan& facts) {
+  const Result<MetricSet> reference = read_metrics(golden, Schema::kLoose);
+  const Result<MetricSet> candidate = read_metrics(actual, Schema::kLoose);
+  if (!reference || !candidate) return compat_unreadable((!reference ? reference : candidate).status().message());
+  return compat_rl(*reference, *candidate, facts.compat_metrics(), facts.throughput_start);
+}
+
 }  // namespace
 
 bool compares_training(const TestCase& test, const std::string& golden) {
@@ -28,6 +36,8 @@ bool compares_training(const TestCase& test, const std::string& golden) {
   for (const std::string& metric : test.metrics.value_or(std::vector<std::string>())) {
     if (metric.ends_with(" loss") || metric == "num-zeros" || metric == "iteration-time") return true;
   }
+  const bool says_mode = test.config_text.starts_with("MODE:") || test.config_text.find("\nMODE:") != std::string::npos;
+  if (says_mode) return true;
   const Result<MetricSet> read = read_metrics(golden);
   return read && !read->metrics.empty();
 }
@@ -38,7 +48,7 @@ ComparedFiles compare_files(const TestCase& test, const std::string& golden, con
   const auto refuse = [&](const Status& status, const char* what) {
     const bool missing = status.code() == StatusCode::kNotFound && std::string_view(what) == "golden";
     compared.verdict = {missing ? Verdict::kNotComparable : Verdict::kInvalid, status.with(what).message(), golden, {}};
-    compared.compat = compat_unreadable(status.message());
+    compared.compat = facts.rl ? compat_rl_files(golden, actual, facts) : compat_unreadable(status.message());
     return std::move(compared);
   };
   const Result<MetricSet> reference = read_metrics(golden);

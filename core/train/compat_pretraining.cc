@@ -121,7 +121,7 @@ CompatVerdict compare(const MetricSet& golden, const MetricSet& actual, const st
       if (!failure.empty()) failures.push_back(std::move(failure));
     }
   }
-  if (failures.empty()) return {CompatVerdict::kPassed, ""};
+  if (failures.empty()) return {CompatVerdict::kPassed, "all metrics passed"};
   return failed(fmt::format("AssertionError: {}", fmt::join(failures, "; ")));
 }
 

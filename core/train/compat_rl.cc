@@ -16,32 +16,28 @@ class Raised : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-std::vector<double> numbers_of(const Metric& metric) {
+// The numbers of values()[start:].
+std::vector<double> numbers_from(const Metric& metric, int64_t start) {
+  if (metric.unusable) throw Raised(fmt::format("AttributeError: {} has no values by step", metric.name));
+  const auto size = static_cast<int64_t>(metric.values.size());
   std::vector<double> numbers;
-  for (const StepValue& value : metric.values) {
+  for (int64_t i = start < 0 ? std::max<int64_t>(size + start, 0) : start; i < size; ++i) {
+    const StepValue& value = metric.values[static_cast<size_t>(i)];
     if (value.is_text) throw Raised(fmt::format("TypeError: {} holds text at step {}", metric.name, value.step));
     numbers.push_back(value.value);
   }
   return numbers;
 }
 
-// list[start:]
-std::vector<double> from(std::vector<double> list, int64_t start) {
-  const auto size = static_cast<int64_t>(list.size());
-  const int64_t begin = start < 0 ? std::max<int64_t>(size + start, 0) : std::min(start, size);
-  list.erase(list.begin(), list.begin() + begin);
-  return list;
-}
-
 double median_from(const Metric& metric, int64_t start) {
-  const std::vector<double> list = from(numbers_of(metric), start);
+  const std::vector<double> list = numbers_from(metric, start);
   if (list.empty()) throw Raised("StatisticsError: no median for empty data (" + metric.name + ")");
   return median(list);
 }
 
 // Python's max(): the first value stays until a larger one comes.
 double largest_but_first(const Metric& metric) {
-  const std::vector<double> list = from(numbers_of(metric), 1);
+  const std::vector<double> list = numbers_from(metric, 1);
   if (list.empty()) throw Raised("ValueError: max() of an empty list (" + metric.name + ")");
   double largest = list.front();
   for (const double value : list) {
@@ -67,7 +63,9 @@ void check_iteration_time(const MetricSet& golden, const Metric& actual, int64_t
 
 void check_loss(const MetricSet& golden, const Metric& actual) {
   size_t mismatches = 0;
-  for (const StepValue& value : golden_metric(golden, "lm-loss").values) {
+  const Metric& reference = golden_metric(golden, "lm-loss");
+  if (reference.unusable || actual.unusable) throw Raised("AttributeError: lm-loss has no values by step");
+  for (const StepValue& value : reference.values) {
     const StepValue* other = actual.find(value.step);
     if (other == nullptr) {
       ++mismatches;
@@ -126,7 +124,7 @@ CompatVerdict compat_rl(const MetricSet& golden, const MetricSet& actual, const 
                         const std::optional<std::string>& start_step) {
   try {
     compare(golden, actual, metrics, start_step);
-    return {CompatVerdict::kPassed, ""};
+    return {CompatVerdict::kPassed, "all metrics passed"};
   } catch (const Raised& raised) {
     return {CompatVerdict::kFailed, raised.what()};
   }

@@ -218,7 +218,7 @@ void judge_gradients(const CasePlan& plan, CaseResult* result) {
   result->verdict = judge_checkpoints(folders);
   const bool passed = passes(result->verdict.verdict);
   result->compat = {passed ? CompatVerdict::kPassed : CompatVerdict::kFailed,
-                    passed ? "" : "AssertionError: " + result->verdict.reason};
+                    passed ? "all tensors match" : "AssertionError: " + result->verdict.reason};
 }
 
 }  // namespace assay::train

@@ -107,22 +107,28 @@ class Judge {
                          "golden: " + reference.status().message(),
                          *golden,
                          {}};
-      result_.compat = compat_unreadable(reference.status().message());
+      const Result<MetricSet> loose = read_metrics(*golden, Schema::kLoose);
+      result_.compat = plan_.rl && loose ? by_rl(*loose) : compat_unreadable(reference.status().message());
       return;
     }
     result_.verdict = judge(*reference, *result_.actual, plan_.rules());
     result_.verdict.golden = *golden;
-    const std::optional<MetricSet> theirs = as_theirs(plan_.runs[0].folders.tensorboard, grid_);
-    if (!theirs) {
-      result_.compat = compat_unreadable("the values of run 1");
-    } else if (plan_.rl) {
-      result_.compat =
-          plan_.type == TestType::kFrozenStart
-              ? compat_rl(*reference, *theirs, plan_.compat_metrics(), plan_.throughput_start)
-              : CompatVerdict{CompatVerdict::kSkipped, "TEST_TYPE is not frozen-start: nothing is compared"};
-    } else {
+    if (plan_.rl) {
+      result_.compat = by_rl(*reference);
+    } else if (const std::optional<MetricSet> theirs = as_theirs(plan_.runs[0].folders.tensorboard, grid_)) {
       result_.compat = compat_pretraining(*reference, *theirs, plan_.compat_metrics(), plan_.nondeterministic);
+    } else {
+      result_.compat = compat_unreadable("the values of run 1");
     }
+  }
+
+  CompatVerdict by_rl(const MetricSet& golden) const {
+    if (plan_.type != TestType::kFrozenStart) {
+      return {CompatVerdict::kSkipped, "TEST_TYPE is not frozen-start: nothing is compared"};
+    }
+    const std::optional<MetricSet> theirs = as_theirs(plan_.runs[0].folders.tensorboard, grid_);
+    if (!theirs) return compat_unreadable("the values of run 1");
+    return compat_rl(golden, *theirs, plan_.compat_metrics(), plan_.throughput_start);
   }
 
   void by_first_run() {

@@ -85,6 +85,21 @@ StepValue value_of(int64_t step, const Json& json, const std::string& metric) {
   return {step, kNoNumber, true};
 }
 
+Metric metric_of(const std::string& name, const Json& json);
+
+Metric loose_metric_of(const std::string& name, const Json& json) {
+  Json whole = json.is_object() ? json : Json::object();
+  for (const char* key : {"start_step", "end_step", "step_interval"}) whole[key] = 0;
+  try {
+    return metric_of(name, whole);
+  } catch (const Broken&) {
+    Metric metric;
+    metric.name = name;
+    metric.unusable = true;
+    return metric;
+  }
+}
+
 Metric metric_of(const std::string& name, const Json& json) {
   Metric metric;
   metric.name = name;
@@ -127,7 +142,7 @@ Json parse(std::string_view text) {
 
 }  // namespace
 
-Result<MetricSet> read_metrics_text(std::string_view text, const std::string& name) {
+Result<MetricSet> read_metrics_text(std::string_view text, const std::string& name, Schema schema) {
   MetricSet set;
   set.path = name;
   if (text.empty()) return invalid(name + ": the file is empty, expected an object of metrics");
@@ -137,7 +152,7 @@ Result<MetricSet> read_metrics_text(std::string_view text, const std::string& na
     if (!json.is_object()) return invalid(name + ": expected an object of metrics at the top level");
     for (const auto& [metric, value] : json.items()) {
       if (metric == "assay") continue;  // provenance
-      set.metrics.push_back(metric_of(metric, value));
+      set.metrics.push_back(schema == Schema::kWhole ? metric_of(metric, value) : loose_metric_of(metric, value));
     }
   } catch (const std::exception& failure) {
     return invalid(fmt::format("{}: {}", name, text::printable(failure.what())));
@@ -145,7 +160,7 @@ Result<MetricSet> read_metrics_text(std::string_view text, const std::string& na
   return set;
 }
 
-Result<MetricSet> read_metrics(const std::string& path) {
+Result<MetricSet> read_metrics(const std::string& path, Schema schema) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
     const int error = errno;
@@ -154,7 +169,7 @@ Result<MetricSet> read_metrics(const std::string& path) {
   }
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   if (stream.bad()) return infra(path + ": cannot be read");
-  return read_metrics_text(bytes, path);
+  return read_metrics_text(bytes, path, schema);
 }
 
 std::string metrics_text(const MetricSet& set) {

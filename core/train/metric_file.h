@@ -13,8 +13,11 @@ namespace assay::train {
 // holding the object is read as the object. Of a key that stands twice the last one counts.
 // Fails with one line that names the path and the metric, or line and column: kNotFound (no such file), kInfra
 // (unreadable), kInvalid (anything else).
-Result<MetricSet> read_metrics(const std::string& path);
-Result<MetricSet> read_metrics_text(std::string_view json, const std::string& name);
+// Loosely: as Megatron-LM's RL comparator reads, which looks at no more than it compares; a metric without values by
+// step is `unusable`, the other members may be absent.
+enum class Schema : uint8_t { kWhole, kLoose };
+Result<MetricSet> read_metrics(const std::string& path, Schema schema = Schema::kWhole);
+Result<MetricSet> read_metrics_text(std::string_view json, const std::string& name, Schema schema = Schema::kWhole);
 
 // The text of a file that Megatron-LM's comparators read: four blanks of indentation, Python's spelling of numbers;
 // what is no finite number is the string "nan", "inf" or "-inf".

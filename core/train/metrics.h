@@ -24,6 +24,7 @@ struct Metric {
   int64_t end_step = 0;
   int64_t step_interval = 0;
   std::vector<StepValue> values;  // in the order of the file; each step once
+  bool unusable = false;          // read loosely: there are no values by step
 
   const StepValue* find(int64_t step) const;  // null: absent
 };

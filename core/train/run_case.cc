@@ -135,7 +135,7 @@ class CaseRun {
   }
 
   void finish() {
-    result_.compat = {CompatVerdict::kPassed, ""};
+    result_.compat = {CompatVerdict::kPassed, "nothing failed"};
     if (plan_.record && plan_.type == TestType::kFrozenResume) track_the_middle();
     if (!plan_.uncompared.empty()) {
       result_.compat = {CompatVerdict::kSkipped, plan_.uncompared};
