@@ -11,6 +11,7 @@ namespace assay::train {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr const char* kEmpty = "ValidationError: a file without a metric is no GoldenValues";
 
 CompatVerdict failed(std::string message) { return {CompatVerdict::kFailed, std::move(message)}; }
 
@@ -146,6 +147,7 @@ MetricSet second_half(const MetricSet& set, int64_t train_iters) {
 
 CompatVerdict compat_pretraining(const MetricSet& golden, const MetricSet& actual, const CompatMetrics& metrics,
                                  bool nondeterministic) {
+  if (golden.metrics.empty() || actual.metrics.empty()) return failed(kEmpty);
   const Checks checks = checks_of(metrics);
   if (checks.failure) return *checks.failure;
   if (std::optional<CompatVerdict> missing = missing_in(golden, checks.list, "provided in golden values")) {
@@ -156,6 +158,7 @@ CompatVerdict compat_pretraining(const MetricSet& golden, const MetricSet& actua
 
 CompatVerdict compat_resume(const MetricSet& first, const MetricSet& second, int64_t train_iters,
                             const CompatMetrics& metrics, bool nondeterministic) {
+  if (first.metrics.empty() || second.metrics.empty()) return failed(kEmpty);
   const Checks checks = checks_of(metrics);
   if (checks.failure) return *checks.failure;
   if (std::optional<CompatVerdict> missing = missing_in(first, checks.list, "logged during training")) return *missing;
