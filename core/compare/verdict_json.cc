@@ -4,6 +4,7 @@
 
 #include "core/compare/evidence_json.h"
 #include "core/compare/render.h"
+#include "core/compare/verdict_value.h"
 
 namespace assay::compare {
 namespace {
@@ -70,7 +71,7 @@ Finding finding_in(const Json& object) {
 
 }  // namespace
 
-std::string verdict_json(const CaseVerdict& verdict) {
+Json verdict_value(const CaseVerdict& verdict) {
   Json metrics = Json::array();
   for (const MetricVerdict& metric : verdict.metrics) {
     Json findings = Json::array();
@@ -91,12 +92,23 @@ std::string verdict_json(const CaseVerdict& verdict) {
                         {"message", verdict.compat->message},
                         {"disagrees", disagrees(verdict)}};
   }
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return object;
+}
+
+std::string verdict_json(const CaseVerdict& verdict) {
+  return verdict_value(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<CaseVerdict> parse_verdict_json(std::string_view json) {
   try {
-    const Json object = Json::parse(json);
+    return parse_verdict_value(Json::parse(json));
+  } catch (const Json::exception& failure) {
+    return invalid(std::string("verdict as JSON: ") + failure.what());
+  }
+}
+
+Result<CaseVerdict> parse_verdict_value(const Json& object) {
+  try {
     CaseVerdict verdict;
     verdict.verdict = verdict_in(object);
     verdict.reason = object.at("reason").get<std::string>();

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/compare/render.h"
+#include "core/compare/verdict_value.h"
 
 namespace assay::run {
 namespace {
@@ -64,7 +64,7 @@ Result<Json> parse_line(std::string_view line) {
   return json;
 }
 
-Json to_json(const CaseVerdict& verdict) { return Json::parse(compare::verdict_json(verdict)); }
+Json to_json(const CaseVerdict& verdict) { return compare::verdict_value(verdict); }
 
 Json to_json(const CaseSummary& summary) {
   Json json = Json::object();
@@ -103,7 +103,7 @@ Result<Repeat> parse_repeat(const Json& json) {
   }
 }
 
-Result<CaseVerdict> parse_case_verdict(const Json& json) { return compare::parse_verdict_json(json.dump()); }
+Result<CaseVerdict> parse_case_verdict(const Json& json) { return compare::parse_verdict_value(json); }
 
 Result<CaseSummary> parse_case_summary(const Json& json) {
   try {
