@@ -36,8 +36,8 @@ inline constexpr char kOptionsSchema[] =
     R"("relative": {"type": "number", "minimum": 0}}}, "dtype": {"enum": ["fp32", "fp16", "bf16"]}, )"
     R"("logit": {"type": "number", "minimum": 0}, "sources": {"type": "array", "items": {"type": "string"}}}})";
 
-// Fails with kInvalid and one line: not a JSON object, a member that is not documented, a value of the wrong type,
-// a number that is negative or not finite, another dtype. Every comparator accepts every documented member.
+// Members of later hosts are left alone. Fails with kInvalid and one line: not a JSON object, a value of the wrong
+// type, a number that is negative or not finite, another dtype. Every comparator accepts every documented member.
 Result<ComparatorOptions> parse_options(assay_str options);
 
 // Fails with kInvalid when a tolerance is given to a metric that is exact.

@@ -42,6 +42,13 @@ bool alive(pid_t pid) {
   return !state.empty() && state != "Z";
 }
 
+// True, and noted as not checked, where the launcher's system cannot be reached from here.
+bool unreachable(Findings& findings, const Called& called) {
+  if (called.code != ASSAY_INFRA) return false;
+  findings.nothing_checked("the launcher's system cannot be reached: " + called.message);
+  return true;
+}
+
 // Writes its own id and that of a child, then sleeps: what is to be ended.
 std::string sleeper(const std::string& folder, const std::string& name) {
   return fmt::format("echo $$ > '{0}/{1}.tmp'; sleep 300 & echo $! > '{0}/{1}.child'; mv '{0}/{1}.tmp' '{0}/{1}'; wait",
@@ -80,6 +87,7 @@ void tasks(const Subject& subject, Findings& findings) {
                                   "echo to the log; echo and this >&2; test \"$ASSAY_CONFORMANCE\" = 'a value'"},
                       .environment = {"ASSAY_CONFORMANCE=a value"}},
                      &id);
+  if (unreachable(findings, called)) return;
   if (!findings.expect(called.ok(), "start of three small tasks: " + called.text())) return;
   const std::vector<TaskSeen> seen = launcher.finish(id, 3);
   findings.expect(seen[0].phase == ASSAY_TASK_EXITED && seen[0].exit_code == 0 && seen[0].signal == 0,
@@ -108,6 +116,7 @@ void cancel(const Subject& subject, Findings& findings) {
   if (!launcher.opened()) return;
   uint64_t id = 0;
   const Called called = launcher.start({.scripts = {sleeper(launcher.folder(), "one"), "sleep 1; exit 0"}}, &id);
+  if (unreachable(findings, called)) return;
   if (!findings.expect(called.ok(), "start: " + called.text()) || !started(findings, launcher, id, 2, "one")) return;
   findings.expect(launcher.cancel(id, 0).ok(), "cancel of a task that runs: failed");
   const std::vector<TaskSeen> seen = launcher.finish(id, 2);
@@ -156,6 +165,7 @@ void limits(const Subject& subject, Findings& findings) {
       "f='{0}/r'; mkdir \"$f.$$\"; n=$(ls -d \"$f\".* | wc -l); sleep 0.2; rmdir \"$f.$$\"; test \"$n\" -le 2",
       launcher.folder());
   const Called called = launcher.start({.scripts = {count, count, count, count, count}, .most_at_once = 2}, &id);
+  if (unreachable(findings, called)) return;
   if (!findings.expect(called.ok(), "start of five tasks, two at once: " + called.text())) return;
   for (const TaskSeen& task : launcher.finish(id, 5)) {
     findings.expect(task.phase == ASSAY_TASK_EXITED && task.exit_code == 0,
@@ -194,6 +204,7 @@ void bad_jobs(const Subject& subject, Findings& findings) {
                   "cancel of a job that never was: " + cancelled.text() + ", expected NOT_FOUND");
   const Called odd = launcher.start(
       {.scripts = {"printf '%s' \"a'b\\\"c $ASSAY_ODD\""}, .environment = {"ASSAY_ODD=x 'y' \"z\" $HOME ;&|"}}, &id);
+  if (unreachable(findings, odd)) return;
   if (!findings.expect(odd.ok(), "start of a task with quotes in its words: " + odd.text())) return;
   launcher.finish(id, 1);
   findings.expect(eventually([&] { return launcher.log(0).find("a'b\"c x 'y' \"z\" $HOME ;&|") != std::string::npos; }),

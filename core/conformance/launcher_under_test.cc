@@ -87,7 +87,7 @@ Called LauncherUnderTest::start(const JobWish& wish, uint64_t* id) {
   std::vector<assay_str> environment;
   for (const std::string& entry : wish.environment) environment.push_back(lent.put(entry));
   auto job = sdk::sized<assay_job>();
-  job.name = lent.put("assay conformance");
+  job.name = lent.put("assay-conformance");
   job.tasks = lent.array(std::span<const assay_task>(tasks));
   job.task_count = tasks.size();
   job.environment = lent.array(std::span<const assay_str>(environment));

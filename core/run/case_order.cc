@@ -136,7 +136,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
     for (const auto& [name, value] : prepared.env_vars) variables[name] = value;
     const Status checked = check_deterministic_variables(variables);
     if (!checked.ok()) return checked.with(test.config);
-    order.deterministic = !is_foreign(engine);  // the argument is handed on to those
+    order.deterministic = !wants_case(engine);  // the argument is handed on to those
   }
   Result<std::vector<std::string>> prompts = discover::load_prompts(*options, test.dir);
   if (!prompts) return prompts.status();

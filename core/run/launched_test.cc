@@ -236,7 +236,7 @@ TEST(SplitByCost, CostliestFirstIntoTheCheapest) {
 class LeashTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) / "assay_leash";
+    dir_ = fs::path(::testing::TempDir()) / ("assay_leash_" + std::to_string(::getpid()));
     fs::remove_all(dir_);
     fs::create_directories(dir_);
     plan_.run_id = "run";

@@ -79,10 +79,14 @@ void StaticEngine::start_batch(std::vector<EngineEvent>* events) {
   for (int32_t i = 0; i < options_.max_requests && !queue_.empty(); ++i) {
     Request request = std::move(queue_.front());
     queue_.pop_front();
-    if (request.refusal.ok()) {
-      requests.push_back(std::move(request));
+    Status refusal = request.refusal;
+    std::vector<Request> alone;
+    alone.push_back(std::move(request));
+    if (refusal.ok()) refusal = Batch::fits(alone, device_->info(), options_.max_sequence_length);
+    if (refusal.ok()) {
+      requests.push_back(std::move(alone.front()));
     } else {
-      events->push_back(failed_event(request.id, request.refusal));
+      events->push_back(failed_event(alone.front().id, refusal));
     }
   }
   if (requests.empty()) return;

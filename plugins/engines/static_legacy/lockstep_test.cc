@@ -140,10 +140,18 @@ TEST_F(Lockstep, ScoresAPromptWhenNothingIsToBeGenerated) {
   EXPECT_EQ(model_.forwards.size(), 1U);
 }
 
+TEST_F(Lockstep, ARequestThatIsTooLongByItselfLeavesItsBatchAlone) {
+  open(R"({"max_requests": 2, "max_sequence_length": 10})");
+  const Outcome outcome = run({{.text = "1 2 3", .max_new_tokens = 8}, {.text = "4 5", .max_new_tokens = 8}});
+  ASSERT_EQ(outcome.failed.size(), 1U);
+  EXPECT_EQ(outcome.failed.at(0).code(), StatusCode::kExhausted);
+  EXPECT_EQ(outcome.finished.at(1).tokens, continuation({4, 5}, 8));
+}
+
 TEST_F(Lockstep, FailsABatchThatIsTooLongAndRunsTheNext) {
   open(R"({"max_requests": 2, "max_sequence_length": 10})");
-  const Outcome outcome = run({{.text = "1 2 3", .max_new_tokens = 8},
-                               {.text = "4 5", .max_new_tokens = 8},
+  const Outcome outcome = run({{.text = "4 5", .max_new_tokens = 8},
+                               {.text = "1 2 3", .max_new_tokens = 7},
                                {.text = "6 7", .max_new_tokens = 8}});
   ASSERT_EQ(outcome.failed.size(), 2U);
   for (uint64_t id : {0, 1}) {

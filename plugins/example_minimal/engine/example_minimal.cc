@@ -38,6 +38,7 @@ int32_t open(const assay_engine_config* config, void** engine, assay_error* erro
 int32_t submit(void* handle, const assay_request* request, assay_error* error) {
   return guarded(error, [&]() -> Status {
     if (request->ids.data != nullptr) return assay::unsupported("example_minimal takes text, not token ids");
+    if (request->forced.size != 0) return assay::unsupported("example_minimal cannot take forced tokens");
     of(handle).waiting.push_back({request->id, std::string(text(request->text))});
     return {};
   });

@@ -70,6 +70,9 @@ void refuses_what_it_does_not_know() {
   const int32_t id = 1;
   request.ids = {&id, 1};
   EXPECT(sdk::call(table->submit, engine, &request).code() == StatusCode::kUnsupported);
+  request.ids = {};
+  request.forced = {&id, 1};
+  EXPECT(sdk::call(table->submit, engine, &request).code() == StatusCode::kUnsupported);
   table->close(engine);
 }
 
