@@ -10,7 +10,8 @@
 //   run_resumed      run_id version command kept rerun [case ...] changed [case ...] dropped [case ...]
 //                    repeats {case: n} earlier_seconds   (the journal goes on: the cases of "rerun" are as if they had
 //                    never run, but for their first n repeats; those of "dropped" are no longer part of the run)
-//   case_planned     case name path model metrics relation digest missing reproduce   (one for each selected case, before any
+//   case_planned     case name path model metrics relation digest missing reproduce   (one for each selected case,
+//   before any
 //                    of them runs; after run_resumed again for those that are run again)
 //   worker_started   schema pid host device  (device: "CUDA_VISIBLE_DEVICES=1", where the runner chose one)
 //   load_started     engine backend checkpoint
