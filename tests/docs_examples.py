@@ -35,7 +35,7 @@ def commands_in(text):
     """(command words, options) of every use of assay."""
     for code in code_of(text):
         for part in re.split(r"&&|\|(?!\w)|;", code):
-            part = part.split(" -- ")[0]  # what follows are arguments of a model
+            part = re.sub(r"'[^']*'", "''", part.split(" -- ")[0])  # arguments of a model, commands of an engine
             words = part.split()
             while words and (words[0] == "$" or "=" in words[0]):
                 words.pop(0)

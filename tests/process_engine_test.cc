@@ -141,7 +141,7 @@ TEST_F(ProcessEngine, ATokenThatDiffersIsDivergedAsNothingCanBeForced) {
 TEST_F(ProcessEngine, NumbersThatAreNoneAreInvalid) {
   expect(run(script("echo '{\"tokens\": [5, 6], \"text\": \" two three\", \"prompt_logprobs\": [-1.5], \"logprobs\": "
                     "[NaN, -0.25]}'")),
-         "INVALID", "nan");
+         "INVALID", "NaN");
 }
 
 TEST_F(ProcessEngine, BadOutputIsInvalidAndNamesItsPlace) {

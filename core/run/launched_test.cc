@@ -291,7 +291,7 @@ TEST_F(LeashTest, ARevokedClaimEndsItAndAllThatFollow) {
   const auto heart = Heartbeat::start(plan_.heartbeat, "run", 50ms);
   ASSERT_TRUE(heart.ok());
   std::thread later([&] {
-    std::this_thread::sleep_for(300ms);
+    while (!fs::exists(dir_ / "events.claim")) std::this_thread::sleep_for(5ms);
     Leash::revoke(dir_ / "events");
   });
   EXPECT_EQ(on_leash(10s), Leash::kOrphaned);

@@ -25,8 +25,7 @@ void add_query_options(po::options_description* options) {
       "model", po::value<std::string>()->default_value(""), "workloads of this model")(
       "test-case", po::value<std::string>()->default_value(""), "workloads of these test cases, NAME[,NAME]...")(
       "tag", po::value<std::string>()->default_value(""), "workloads of this tag")(
-      "root", po::value<std::string>()->default_value(""),
-      "repository that scripts speak of (default: that of the recipe)");
+      "root", po::value<std::string>()->default_value(""), "repository of the scripts (default: the recipe's)");
 }
 
 void print(const std::vector<recipe::Finding>& findings) {

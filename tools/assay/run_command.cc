@@ -4,6 +4,7 @@
 
 #include "core/run/durations.h"
 #include "core/run/run.h"
+#include "core/run/secrets.h"
 #include "core/run/shards.h"
 #include "tools/assay/command.h"
 #include "tools/assay/report_run.h"
@@ -97,7 +98,7 @@ int run_and_report(const po::variables_map& values, run::RunOptions options) {
   if (values.count("github-summary") != 0) targets.github = values["github-summary"].as<std::string>();
   if (Status status = check_history(targets.history); !status.ok()) return fail(status);
   run::RunRecord about;
-  about.command = options.command;
+  about.command = run::secrets_of(options, {}).words(options.command);
   about.environment = options.environment_name;
   about.strict = options.strict;
   const bool json = targets.json;

@@ -101,6 +101,7 @@ const std::map<std::string, std::function<int(const Words&)>>& ways() {
        }},
       {"die",
        [](const Words& w) {
+         std::signal(std::atoi(w.at(0).c_str()), SIG_DFL);  // a sanitizer may have its own handler
          std::raise(std::atoi(w.at(0).c_str()));
          return 0;
        }},

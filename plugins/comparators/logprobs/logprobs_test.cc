@@ -149,12 +149,13 @@ TEST(Logprobs, SeparatePartsAreJoined) {
             Verdict::kIdentical);
 }
 
-TEST(Logprobs, UnknownOptionsAreRefused) {
+TEST(Logprobs, WrongOptionsAreRefused) {
   const assay_comparator_table* table = *built_comparator("logprobs");
   ASSERT_NE(table, nullptr);
   assay_error error{};
   assay_judgement judgement{};
-  for (const std::string_view options : {R"({"tol": 1})", R"({"tolerance": "x"})", R"({"tolerance": -1})", "[]", "{"}) {
+  for (const std::string_view options :
+       {R"({"noise": 1})", R"({"tolerance": "x"})", R"({"tolerance": -1})", "[]", "{"}) {
     judgement.options = {options.data(), options.size()};
     assay_sink sink{};
     EXPECT_EQ(table->judge(&judgement, &sink, &error), ASSAY_INVALID) << options;

@@ -87,7 +87,7 @@ Sides collect_quantity(const assay_judgement& judgement) {
 
 Sides collect_tpot(const assay_judgement& judgement) {
   Sides sides = collect_requests(judgement, [](const assay_record& record, Side& side) {
-    if ((record.has & ASSAY_HAS_TPOT) == 0) return false;
+    if ((record.has & ASSAY_HAS_TPOT) == 0 || !ASSAY_KNOWS(&record, tpot)) return false;
     const std::span<const double> values = sdk::doubles(record.tpot);
     side.all.insert(side.all.end(), values.begin(), values.end());
     if (!values.empty()) side.judged.insert(side.judged.end(), values.begin() + 1, values.end());
@@ -104,7 +104,7 @@ Sides collect_tpot(const assay_judgement& judgement) {
 
 Sides collect_latency(const assay_judgement& judgement) {
   return collect_requests(judgement, [](const assay_record& record, Side& side) {
-    if ((record.has & ASSAY_HAS_LATENCY) == 0) return false;
+    if ((record.has & ASSAY_HAS_LATENCY) == 0 || !ASSAY_KNOWS(&record, latency)) return false;
     side.all.push_back(record.latency);
     side.judged.push_back(record.latency);
     return true;
