@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"comparator_bad_passes_what_is_missing", "missing data", "nothing missing ever passes"},
                     Fault{"comparator_bad_looks_at_the_first_pair", "differing records", "one request of six"},
                     Fault{"comparator_bad_reads_beyond_size", "sizes", "beyond its `size`"},
-                    Fault{"comparator_bad_not_thread_safe", "threads", "four threads"},
+                    Fault{"comparator_bad_not_thread_safe", "threads", "bad_not_thread_safe"},
                     Fault{"comparator_bad_refuses_options", "options", "every member that assay_judgement documents"}),
     [](const auto& one) { return std::string(one.param.plugin); });
 

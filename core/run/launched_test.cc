@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
+#include <memory>
 #include <thread>
 
 #include "core/run/launch_options.h"
@@ -245,18 +247,28 @@ class LeashTest : public ::testing::Test {
     plan_.heartbeat_seconds = 0.5;
   }
   void TearDown() override { fs::remove_all(dir_); }
-  // A child that waits on its leash for a while, and its exit code.
-  int on_leash(std::chrono::milliseconds most) const {
+  // A child that waits on its leash for a while, and its exit code. The heart of run `heart` (empty: none) begins to
+  // beat and `meanwhile` is done once the child is there: it is made while this process has one thread.
+  int on_leash(std::chrono::milliseconds most, const std::string& heart = "",
+               const std::function<void()>& meanwhile = {}) const {
     const pid_t child = ::fork();
     if (child == 0) {
       ::setpgid(0, 0);
       if (::fork() == 0) {
         for (;;) ::pause();
       }
+      while (!heart.empty() && !fs::exists(plan_.heartbeat)) std::this_thread::sleep_for(5ms);
       const auto leash = Leash::tie(plan_, dir_ / "events");
       std::this_thread::sleep_for(most);
       ::kill(0, SIGKILL);
     }
+    std::unique_ptr<Heartbeat> beating;
+    if (!heart.empty()) {
+      auto started = Heartbeat::start(plan_.heartbeat, heart, 50ms);
+      EXPECT_TRUE(started.ok());
+      if (started.ok()) beating = *std::move(started);
+    }
+    if (meanwhile) meanwhile();
     int status = 0;
     ::waitpid(child, &status, 0);
     const bool alone = ::kill(-child, 0) != 0;  // its own child is gone too, or was not reaped yet
@@ -275,27 +287,16 @@ TEST_F(LeashTest, AWorkerWithoutSignsOfLifeEndsItself) {
   EXPECT_THAT(*text, HasSubstr("worker_orphaned"));
 }
 
-TEST_F(LeashTest, AHeartbeatKeepsItAlive) {
-  const auto heart = Heartbeat::start(plan_.heartbeat, "run", 50ms);
-  ASSERT_TRUE(heart.ok());
-  EXPECT_EQ(on_leash(1500ms), -SIGKILL);
-}
+TEST_F(LeashTest, AHeartbeatKeepsItAlive) { EXPECT_EQ(on_leash(1500ms, "run"), -SIGKILL); }
 
-TEST_F(LeashTest, TheHeartbeatOfAnotherRunIsNone) {
-  const auto heart = Heartbeat::start(plan_.heartbeat, "another", 50ms);
-  ASSERT_TRUE(heart.ok());
-  EXPECT_EQ(on_leash(10s), Leash::kOrphaned);
-}
+TEST_F(LeashTest, TheHeartbeatOfAnotherRunIsNone) { EXPECT_EQ(on_leash(10s, "another"), Leash::kOrphaned); }
 
 TEST_F(LeashTest, ARevokedClaimEndsItAndAllThatFollow) {
-  const auto heart = Heartbeat::start(plan_.heartbeat, "run", 50ms);
-  ASSERT_TRUE(heart.ok());
-  std::thread later([&] {
+  const auto revoke = [&] {
     while (!fs::exists(dir_ / "events.claim")) std::this_thread::sleep_for(5ms);
     Leash::revoke(dir_ / "events");
-  });
-  EXPECT_EQ(on_leash(10s), Leash::kOrphaned);
-  later.join();
+  };
+  EXPECT_EQ(on_leash(10s, "run", revoke), Leash::kOrphaned);
   EXPECT_EQ(Leash::tie(plan_, dir_ / "events").status().code(), StatusCode::kCancelled);
 }
 
