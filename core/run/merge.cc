@@ -242,9 +242,10 @@ class Merger {
     }
     const Result<RunRecord> there = read_run(output, Detail::kVerdicts);
     if (there && !there->merged.empty() && there->sessions > 1) {
-      return invalid(fmt::format("--output {}: an earlier merge that has been resumed since, whose results would be lost; "
-                                 "choose a new folder",
-                                 options_.output.string()));
+      return invalid(
+          fmt::format("--output {}: an earlier merge that has been resumed since, whose results would be lost; "
+                      "choose a new folder",
+                      options_.output.string()));
     }
     return there && !there->merged.empty() ? Status() : other_run();
   }

@@ -32,7 +32,8 @@ std::string case_of(const CaseOutcome& outcome) {
 std::vector<std::string> differences(const RunRecord& record, const RunOptions& options) {
   Json asked = options_json(options);
   redact(secrets_of(options, {}), &asked);  // as the journal has them
-  std::vector<std::string> lines = option_differences(Json::parse(record.options.empty() ? "{}" : record.options), asked);
+  std::vector<std::string> lines =
+      option_differences(Json::parse(record.options.empty() ? "{}" : record.options), asked);
   const auto compare = [&lines](const char* thing, const std::string& recorded, const std::string& now) {
     if (recorded != now) lines.push_back(fmt::format("{}: recorded '{}', now '{}'", thing, recorded, now));
   };

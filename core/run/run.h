@@ -63,7 +63,7 @@ struct RunOptions {
   bool resume = false;                             // go on with the run in `output`; resume.h says what is run again
   std::vector<Verdict> rerun = {};                 // verdicts that are run again besides INFRA; resume only
   std::optional<std::set<std::string>> only = {};  // names of the cases to plan; set by resume alone
-  int jobs = 1;                  // workers at once; with a launcher 0: any number
+  int jobs = 1;                                    // workers at once; with a launcher 0: any number
   std::string launcher;          // plugin that has the workers run somewhere; empty: they are children of this process
   std::string launcher_options;  // JSON object: see launch_options.h and the launcher's schema
   bool strict = false;           // EQUIVALENT does not pass

@@ -24,7 +24,8 @@ std::string command_line(const std::vector<std::string>& words);
 Status check_history(const std::string& directory);
 
 // Adds the runs of the folders in `directory` that began before `run`, at most kMaxHistoryRuns and kMaxHistoryBytes of
-// journals, newest first. Folders without a journal are no runs, nor are shards; journals that cannot be read become a note each.
+// journals, newest first. Folders without a journal are no runs, nor are shards; journals that cannot be read become a
+// note each.
 void add_history(const std::string& directory, report::ReportRun* run);
 inline constexpr size_t kMaxHistoryRuns = 30;
 inline constexpr uint64_t kMaxHistoryBytes = 200'000'000;

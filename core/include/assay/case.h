@@ -86,11 +86,11 @@ struct AssayBlock {
 };
 
 struct TestCase {
-  std::string name;    // unique in one discovery: path below the discovered root, "moe/moe_10m_licences_b1"
-  std::string dir;     // folder as reached from the given path
-  std::string config;  // path of model_config.yaml
+  std::string name;              // unique in one discovery: path below the discovered root, "moe/moe_10m_licences_b1"
+  std::string dir;               // folder as reached from the given path
+  std::string config;            // path of model_config.yaml
   std::string config_text = {};  // what it holds
-  std::string model;   // name of the parent folder: "moe"
+  std::string model;             // name of the parent folder: "moe"
 
   std::string test_type;  // as written; empty: absent
   std::string mode = "pretraining";
