@@ -144,11 +144,18 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
     settle_resume(&*resumption, &*plan);
     plan->first_worker = next_worker(options.output);
   }
+  const std::string run_id = resumption ? resumption->record.info.run_id : make_run_id();
+  std::unique_ptr<Launched> launched;  // before the journal: one that refuses its options costs no earlier results
+  if (!options.launcher.empty()) {
+    Result<std::unique_ptr<Launched>> opened = open_launcher(options, run_id, registry);
+    if (!opened) return opened.status();
+    launched = *std::move(opened);
+  }
   Result<Journal> journal =
       resumption ? Journal::reopen(options.output, std::move(resumption->lock)) : Journal::open(options.output);
   if (!journal) return journal.status();
 
-  RunInfo info{.run_id = make_run_id(),
+  RunInfo info{.run_id = run_id,
                .output = options.output,
                .cases = plan->cases.size(),
                .filtered = plan->filtered,
@@ -156,7 +163,6 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
                .jobs = options.jobs,
                .shard = plan->shard};
   if (resumption) {
-    info.run_id = resumption->record.info.run_id;
     info.filtered = resumption->record.info.filtered;
     info.shard = resumption->record.info.shard;
     info.started = resumption->record.started;
@@ -169,12 +175,6 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
     if (Status written = write_file(options.output / kShardsFile, plan->shard_file); !written.ok()) return written;
   } else {
     std::filesystem::remove(options.output / kShardsFile, code);  // of an earlier run
-  }
-  std::unique_ptr<Launched> launched;
-  if (!options.launcher.empty()) {
-    Result<std::unique_ptr<Launched>> opened = open_launcher(options, info.run_id, registry);
-    if (!opened) return opened.status();
-    launched = *std::move(opened);
   }
   for (Group& group : plan->groups) group.head.run_id = info.run_id;
   const command::Redactor secrets = secrets_of(options, *plan);
