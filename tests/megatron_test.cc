@@ -215,7 +215,7 @@ TEST_F(MegatronTree, ListOfTheWholeTreeIsFast) {
   const Output listed = run_program("assay", {"list", "--json", tree().string()});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   EXPECT_EQ(Json::parse(listed.out).size(), 333U);
-  EXPECT_LT(seconds, 2.0);  // , docs/performance.md
+  EXPECT_LT(seconds, 2.0);  // far above the figure of docs/performance.md: machines differ
 }
 
 }  // namespace
