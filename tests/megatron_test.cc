@@ -172,7 +172,8 @@ class MegatronTree : public ::testing::Test {
 
 TEST_F(MegatronTree, EveryInferenceCaseIsIdenticalOrFailsForANamedReason) {
   TemporaryFolder folder;
-  const auto cases = run_cases({"--platform", "dgx_h100", "--set", "DATA_PATH=/none", tree().string()}, folder.path() / "out");
+  const auto cases =
+      run_cases({"--platform", "dgx_h100", "--set", "DATA_PATH=/none", tree().string()}, folder.path() / "out");
   size_t identical = 0, null_metrics = 0, inference = 0;
   for (const auto& [name, row] : cases) {
     if (!row.contains("compat")) continue;
