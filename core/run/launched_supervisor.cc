@@ -97,10 +97,8 @@ LaunchJob LaunchedSupervisor::job_of(const std::vector<Work>& works, std::vector
   const Group& group = plan_.groups[works.front().group];
   LaunchJob job;
   job.name = fmt::format("assay-{}-{}", group.head.run_id, named_);
-  for (const auto& [name, value] : group.environment) {  // what the case sets, not what the runner was given
-    if (name.ends_with("_VISIBLE_DEVICES")) continue;    // the launcher's system binds devices
-    const auto inherited = options_.environment.find(name);
-    if (inherited == options_.environment.end() || inherited->second != value) job.environment[name] = value;
+  for (const auto& [name, value] : group.env_vars) {                         // a node has an environment of its own
+    if (!name.ends_with("_VISIBLE_DEVICES")) job.environment[name] = value;  // the launcher's system binds devices
   }
   job.devices = static_cast<uint32_t>(launch_.devices >= 0 ? launch_.devices : group.device.variable.empty() ? 0 : 1);
   job.cpus = static_cast<uint32_t>(launch_.cpus);

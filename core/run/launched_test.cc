@@ -198,6 +198,15 @@ TEST_F(LaunchedRun, EnvVarsReachTheWorkerAndDevicesAreLeftToTheSystem) {
   EXPECT_EQ(verdict("b"), "IDENTICAL") << reason("b");
 }
 
+TEST_F(LaunchedRun, EnvVarsReachANodeThatHasNothingOfTheRunnersEnvironment) {
+  options_.environment["SHARED"] = "same";
+  add_golden(add_case("a", {"env SHARED"}, "ENV_VARS:\n  SHARED: same\n"), "env SHARED", "same");
+  start({"env", "-i", "PATH=/usr/bin:/bin", "{script}"});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+}
+
 TEST_F(LaunchedRun, BadOptionsAreOneLine) {
   add("a", "slow 1");
   start({"{argv}"}, {{"task", 2}});

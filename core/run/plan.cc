@@ -272,7 +272,7 @@ class Planner {
     group.head.platform = summary.platform;
     group.head.plugins = options_.plugins;
     group.environment = options_.environment;
-    for (const auto& [name, value] : prepared.env_vars) group.environment[name] = value;
+    for (const auto& [name, value] : prepared.env_vars) group.environment[name] = group.env_vars[name] = value;
     group.recorded = recorded;
     bind_to_device(prepared, summary.backend, group.device);
     return group;

@@ -39,6 +39,7 @@ struct DeviceUse {
 // Cases of one worker at a time.
 struct Group {
   WorkerPlan head;                                 // without `worker` and `cases`
+  std::map<std::string, std::string> env_vars;     // ENV_VARS of its cases
   std::map<std::string, std::string> environment;  // of the worker: inherited variables, ENV_VARS over them
   std::vector<size_t> cases;                       // indices of Plan::cases, in the order of the run
   double cost = 0;

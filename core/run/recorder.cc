@@ -41,6 +41,15 @@ void Recorder::note(const Json& told) {
   }
 }
 
+void Recorder::note_all(std::vector<Json> events) {
+  std::string lines;
+  for (Json& event : events) {
+    redact(redactor_, &event);
+    lines += to_line(event);
+  }
+  append(lines);
+}
+
 Json Recorder::note_line(const std::string& line) {
   Result<Json> event = parse_line(line);
   if (!event) return Json();

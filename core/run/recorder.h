@@ -25,8 +25,8 @@ class Recorder {
   // Notes an event of the runner itself.
   void note(const nlohmann::ordered_json& event);
 
-  // Notes lines of the runner, each with its newline, with one write: of a planned run.
-  void note_lines(const std::string& lines) { append(lines); }
+  // Notes events of the runner that are no news to the observer, with one write: of a planned run.
+  void note_all(std::vector<nlohmann::ordered_json> events);
 
   // Notes a line that a worker wrote, except the end of a case: finish() notes that one. Returns the event, or null (a
   // JSON null) when the line is none.

@@ -180,13 +180,11 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
   const command::Redactor secrets = secrets_of(options, *plan);
   for (PlannedCase& planned : plan->cases) planned.outcome.reproduce = secrets.text(planned.outcome.reproduce);
   Recorder recorder(*plan, *journal, observer, secrets);
-  const auto safe_line = [&secrets](Json event) {
-    redact(secrets, &event);
-    return to_line(event);
-  };
-  std::string lines = safe_line(resumption ? resumed_event(*resumption, options) : started_event(options, info));
-  for (const PlannedCase& planned : plan->cases) lines += safe_line(planned_event(planned.outcome, planned.digest));
-  recorder.note_lines(lines);
+  std::vector<Json> beginning = {resumption ? resumed_event(*resumption, options) : started_event(options, info)};
+  for (const PlannedCase& planned : plan->cases) {
+    beginning.push_back(planned_event(planned.outcome, planned.digest));
+  }
+  recorder.note_all(std::move(beginning));
   if (resumption) restore_repeats(*resumption, *plan, recorder);
   observer.run_started(info);
   if (resumption) {
