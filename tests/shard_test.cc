@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -143,6 +144,38 @@ TEST_F(Shards, OneThatIsMissingIsNamedAndItsCasesAreInfraUntilTheyAreRun) {
   EXPECT_EQ(resumed.code, 0) << resumed.out << resumed.err;
   EXPECT_THAT(resumed.out, HasSubstr(std::to_string(missing) + " of 12 cases are run again"));
   EXPECT_EQ(verdicts("all").size(), 12U);
+}
+
+TEST_F(Shards, OneWhoseJournalIsCutOffLosesNoCaseInSilence) {
+  add_cases(9);
+  for (int i = 1; i <= 3; ++i) shard(i, 3);
+  const std::string journal = read_file(folder_ / "s2/results.jsonl");
+  write_file(folder_ / "s2/results.jsonl", journal.substr(0, journal.find('\n') + 1));
+  const Output merged = merge({"s1", "s2", "s3"}, "all");
+  EXPECT_NE(merged.code, 0) << merged.out;
+  const auto found = verdicts("all");
+  ASSERT_EQ(found.size(), 9U);
+  EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const auto& one) { return one.second == "INFRA"; }), 3);
+  EXPECT_THAT(read_file(folder_ / "all/report.json"), HasSubstr("shard 2 of 3 ended before it wrote this case down"));
+}
+
+TEST_F(Shards, AMergeFilledInLaterNamesNoShardAsMissing) {
+  add_cases(9);
+  for (int i = 1; i <= 3; ++i) shard(i, 3);
+  EXPECT_THAT(merge({"s1", "s3"}, "gap").out, HasSubstr("shard 2 of 3 is missing"));
+  const Output filled = merge({"gap", "s2"}, "all");
+  EXPECT_EQ(filled.out.find("is missing"), std::string::npos) << filled.out;
+  EXPECT_EQ(filled.err.find("is missing"), std::string::npos) << filled.err;
+  EXPECT_EQ(verdicts("all").size(), 9U);
+}
+
+TEST_F(Shards, AFolderOfSomebodyElseIsNotEmptied) {
+  add_cases(3);
+  shard(1, 1);
+  const Output refused = merge({"s1"}, ".");  // holds the cases themselves
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("choose a new folder"));
+  EXPECT_TRUE(fs::exists(folder_.path() / "cases/m0/case0/model_config.yaml"));
 }
 
 TEST_F(Shards, WhatDoesNotBelongTogetherIsRefused) {

@@ -235,11 +235,9 @@ Status CasePreparer::take_env_vars(const TestCase& test, PreparedCase* prepared)
 
 // What the supervisor holds the case to.
 ForeignLimits CasePreparer::limits_of(const TestCase& test, const CaseSettings& settings) const {
-  const bool own = settings.timeout.count() > 0;
-  const double seconds = std::chrono::duration<double>(own ? settings.timeout : options_.case_timeout).count();
   uint64_t memory = test.assay.memory_limit.value_or(options_.memory_limit);
   if (memory == 0) memory = machine_memory() / 10 * 9;
-  return {.seconds = own ? seconds : test.assay.timeout_s.value_or(seconds), .memory = memory};
+  return {.seconds = std::chrono::duration<double>(settings.timeout).count(), .memory = memory};
 }
 
 Result<discover::EngineOptions> CasePreparer::resolve(const TestCase& test, const model::ArgRecord& given,

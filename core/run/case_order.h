@@ -34,8 +34,9 @@ class CasePreparer {
   // are not looked for, --output-path is not written, and `cost` is that of one token. Fails with the line that becomes
   // the verdict: unset variables, arguments that are unknown or cannot be honoured, prompts or a checkpoint that are
   // missing, LD_* in ENV_VARS without allow_scripts (kInvalid, kNotFound, kUnsupported); a disk that fails (kInfra).
+  // `settings.timeout` is that of the case.
   Result<PreparedCase> prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine, bool golden,
-                               const CaseSettings& settings = {});
+                               const CaseSettings& settings);
 
  private:
   Status take_env_vars(const TestCase& test, PreparedCase* prepared) const;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/run/event_file.h"
+#include "core/run/leash.h"
 
 namespace assay::run {
 namespace {
@@ -32,11 +33,6 @@ struct Holder {
     return host.empty() ? fmt::format("process {}", pid) : fmt::format("process {} on host {}", pid, host);
   }
 };
-
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
 
 Holder read_holder(int fd) {
   std::array<char, 512> buffer{};
@@ -73,7 +69,7 @@ Kernel kernel_lock(int fd, int how) {
 // Whether the holder that the file names lives, where the kernel's lock does not say so.
 bool lives(const Holder& holder, Kernel kernel, int fd, const fs::path& folder) {
   if (holder.pid == 0) return false;
-  if (holder.host.empty() || holder.host == own_host()) {
+  if (holder.host.empty() || holder.host == host_name()) {
     return kernel == Kernel::kAbsent && (::kill(holder.pid, 0) == 0 || errno == EPERM);
   }
   return age(fd, folder) < kStaleSeconds;
@@ -134,7 +130,7 @@ Result<FolderLock> FolderLock::take(const fs::path& folder) {
                     "another --output or, if it is dead, try again in a minute",
                     folder.string(), holder.text(), kStaleSeconds));
   }
-  const std::string own = fmt::format("{} {}\n", ::getpid(), own_host());
+  const std::string own = fmt::format("{} {}\n", ::getpid(), host_name());
   if (::ftruncate(lock.get(), 0) != 0 || ::pwrite(lock.get(), own.data(), own.size(), 0) < 0) return unwritable();
   auto held = std::make_unique<Held>();
   held->file = std::move(lock);

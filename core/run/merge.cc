@@ -160,17 +160,18 @@ class Merger {
     const bool has_shards =
         std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r.info.shard.index > 0; });
     if (!has_shards) return;
-    for (const uint32_t index : missing) {
+    const auto note = [&](uint32_t index) {
       notes_.push_back(fmt::format("shard {} of {} is missing", index, count()));
-    }
+    };
     const Result<ShardFile> file = division();
     if (!file) {
+      std::for_each(missing.begin(), missing.end(), note);
       notes_.push_back("the order of the cases is that of the shards: " + file.status().message());
-      for (const uint32_t index : missing) add_row(fmt::format("shard {} of {}", index, count()), "", {}, index);
+      for (const uint32_t index : missing) add_row(fmt::format("shard {} of {}", index, count()), "", {}, index, false);
       return;
     }
+    std::set<uint32_t> lacking;                     // whose cases came in through no earlier merge either
     std::unordered_map<std::string, size_t> order;  // of cases
-    std::unordered_map<std::string, std::vector<std::string>> rows_of;
     std::set<std::string> names;
     for (const Source& source : rows_) names.insert(outcome_of(source).name);
     for (const ShardedCase& one : file->cases) {
@@ -178,14 +179,16 @@ class Merger {
       const bool there = std::binary_search(missing.begin(), missing.end(), one.shard) == false;
       for (const std::string& relation : one.relations) {
         const std::string name = row_name(one.name, relation);
-        if (there || names.count(name) > 0) continue;
-        add_row(name, relation, one, one.shard);
+        // A case that was settled before it was planned has one row of its own name for all relations.
+        if (names.count(name) > 0 || names.count(one.name) > 0) continue;
+        add_row(name, relation, one, one.shard, there);
+        if (!there) lacking.insert(one.shard);
       }
     }
+    std::for_each(lacking.begin(), lacking.end(), note);
     const auto place = [&](const Source& source) {
       const CaseOutcome& outcome = outcome_of(source);
-      const size_t at = outcome.relation.empty() ? std::string::npos : outcome.name.rfind("@" + outcome.relation);
-      const auto found = order.find(outcome.name.substr(0, at));
+      const auto found = order.find(case_of_row(outcome.name, outcome.relation));
       return found == order.end() ? order.size() : found->second;
     };
     std::vector<std::pair<size_t, size_t>> places;
@@ -203,10 +206,12 @@ class Merger {
     return 0;
   }
 
-  void add_row(const std::string& name, const std::string& relation, const ShardedCase& one, uint32_t shard) {
-    Source source{
-        .missing = fmt::format("shard {} of {} is missing: none of the merged runs has this case", shard, count()),
-        .outcome = {}};
+  // `there`: the shard is one of the merged runs, but was cut off before it had written this case down.
+  void add_row(const std::string& name, const std::string& relation, const ShardedCase& one, uint32_t shard,
+               bool there) {
+    const char* what =
+        there ? "ended before it wrote this case down" : "is missing: none of the merged runs has this case";
+    Source source{.missing = fmt::format("shard {} of {} {}", shard, count(), what), .outcome = {}};
     CaseOutcome& outcome = source.outcome;
     outcome.id = name;
     outcome.name = name;
@@ -237,7 +242,9 @@ class Merger {
       if (fs::exists(output, code) && !is_folder) {
         return invalid(fmt::format("--output {}: is no folder; choose another", options_.output.string()));
       }
-      if (is_folder && fs::exists(output / "cases", code) && fs::exists(output / "workers", code)) return other_run();
+      // A merge that was interrupted has a lock and no workers; any other folder with cases is not ours to empty.
+      const bool begun = fs::exists(output / ".lock", code) && !fs::exists(output / "workers", code);
+      if (is_folder && fs::exists(output / "cases", code) && !begun) return other_run();
       return {};
     }
     const Result<RunRecord> there = read_run(output, Detail::kVerdicts);

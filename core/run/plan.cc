@@ -44,7 +44,6 @@ class Planner {
       select(options_.cases[i], *filter, wanted_[i]);
     }
     plan_.today = options_.today.empty() ? utc_today() : options_.today;
-    plan_.environment = options_.environment_name;
     plan_.compat = options_.compat;
     if (options_.launcher.empty()) split_recorded();
     for (Group& group : plan_.groups) {
@@ -190,7 +189,9 @@ class Planner {
                                 "between two runs of it say nothing; choose another --engine",
                                 summary.engine));
     }
-    Result<PreparedCase> prepared = preparer_.prepare(test, id, *ready.engine, by_golden, own_);
+    CaseSettings settings = own_;
+    settings.timeout = timeout_of(test);
+    Result<PreparedCase> prepared = preparer_.prepare(test, id, *ready.engine, by_golden, settings);
     if (!prepared) return settle(verdict_of(prepared.status()), prepared.status().message());
     if (ready.engine->can(ASSAY_CAP_NEEDS_BACKEND)) {
       const Result<std::string> backend = choose_backend(test);

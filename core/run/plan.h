@@ -53,7 +53,6 @@ struct Plan {
   std::vector<Group> groups;       // longest first
   size_t filtered = 0;
   std::string today;          // UTC, for waivers
-  std::string environment;    // --environment
   ShardInfo shard;            // index 0: the run is no shard
   std::string shard_file;     // text of shards.json; empty: the run is no shard
   uint64_t first_worker = 0;  // number of the first worker to start: those before are of the run that is resumed

@@ -217,7 +217,7 @@ void Recorder::complete(size_t index, Ended ended, Json event) {
   if (!plan_.compat) {
     outcome.verdict.compat.reset();
   } else if (planned.order.training.empty()) {  // of a training case the worker tells
-    outcome.verdict.compat = judge_compat(planned.compat, plan_.environment, outcome);
+    outcome.verdict.compat = judge_compat(planned.compat, planned.environment, outcome);
   }
   event["verdict"] = to_json(outcome.verdict);
   event["summary"] = to_json(outcome.summary);

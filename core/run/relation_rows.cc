@@ -1,5 +1,7 @@
 #include "core/run/relation_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -14,6 +16,12 @@ std::vector<std::string> relations_wanted(const TestCase& test, bool metamorphic
 
 std::string row_name(const std::string& case_name, std::string_view relation) {
   return relation.empty() ? case_name : case_name + "@" + std::string(relation);
+}
+
+std::string case_of_row(const std::string& row_name, std::string_view relation) {
+  const std::string end = fmt::format("@{}", relation);
+  if (relation.empty() || !row_name.ends_with(end)) return row_name;
+  return row_name.substr(0, row_name.size() - end.size());
 }
 
 metamorphic::Parameters parameters_of(const TestCase& test) {

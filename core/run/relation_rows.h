@@ -16,6 +16,8 @@ std::vector<std::string> relations_wanted(const TestCase& test, bool metamorphic
 
 // "moe/x@prefix_cache"; without a relation the name of the case.
 std::string row_name(const std::string& case_name, std::string_view relation);
+// The name of the case again.
+std::string case_of_row(const std::string& row_name, std::string_view relation);
 
 // Defaults, with what the case says over them.
 metamorphic::Parameters parameters_of(const TestCase& test);

@@ -11,6 +11,7 @@
 
 #include "core/run/case_digest.h"
 #include "core/run/events.h"
+#include "core/run/relation_rows.h"
 #include "core/run/run_header.h"
 #include "core/run/secrets.h"
 #include "core/run/shards.h"
@@ -23,11 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostNamed = 10;
 
-std::string case_of(const CaseOutcome& outcome) {
-  const std::string end = "@" + outcome.relation;
-  if (outcome.relation.empty() || !outcome.name.ends_with(end)) return outcome.name;
-  return outcome.name.substr(0, outcome.name.size() - end.size());
-}
+std::string case_of(const CaseOutcome& outcome) { return case_of_row(outcome.name, outcome.relation); }
 
 std::vector<std::string> differences(const RunRecord& record, const RunOptions& options) {
   Json asked = options_json(options);
@@ -56,14 +53,14 @@ size_t usable_repeats(const RowRecord& row) {
 }
 
 // The cases of a run that was killed before it had written them all down.
-std::set<std::string> planned_names(const RunOptions& options, const RunRecord& record) {
+Result<std::set<std::string>> planned_names(const RunOptions& options, const RunRecord& record) {
   std::set<std::string> names;
   if (record.info.shard.index == 0) {
     for (const TestCase& test : options.cases) names.insert(test.name);
     return names;
   }
   const Result<ShardFile> file = read_shard_file(options.output / kShardsFile);
-  if (!file) return names;
+  if (!file) return file.status();
   for (const ShardedCase& one : file->cases) {
     if (one.shard == record.info.shard.index) names.insert(one.name);
   }
@@ -152,7 +149,11 @@ Result<Resumption> begin_resume(const RunOptions& options) {
   if (absent.size() > kMostNamed) lines.push_back(fmt::format("and {} more cases", absent.size() - kMostNamed));
   if (!lines.empty()) return refuse(options.output, lines);
   choose(made, options, tests);
-  if (rows < made.record.info.cases && !made.record.finished) made.names.merge(planned_names(options, made.record));
+  if (rows < made.record.info.cases && !made.record.finished) {
+    Result<std::set<std::string>> names = planned_names(options, made.record);
+    if (!names) return names.status();
+    made.names.merge(*names);
+  }
   return made;
 }
 

@@ -165,8 +165,7 @@ int ci_command(const Words& words) {
   RunReporter reporter(std::cout, {.colour = false, .terminal = false, .strict = options->strict, .quiet = false}, {},
                        about);
   const auto summary = run::run(*options, reporter);
-  if (!summary) return fail(summary.status());
-  if (!reporter.status().ok()) return fail(reporter.status());
+  if (const auto broken = broken_run(summary, reporter, options->strict)) return *broken;
   return exit_code_of(*summary, options->strict);
 }
 

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kPathOptions[] = {"junit", "tap", "github-summary", "history", "recorded", "output"};
+constexpr const char* kPathOptions[] = {"junit", "tap", "github-summary", "history", "recorded", "output", "profile"};
 
 std::string absolute_of(const std::string& path) {
   std::error_code code;

@@ -109,15 +109,7 @@ int run_and_report(const po::variables_map& values, run::RunOptions options) {
                         .quiet = values.count("quiet") != 0},
                        targets, about);
   const auto summary = run::run(options, reporter);
-  const bool failed = exit_code(reporter.verdicts(), options.strict) == kExitFailed;  // outranks infrastructure
-  if (!summary) {
-    const int code = fail(summary.status());
-    return failed ? kExitFailed : code;
-  }
-  if (!reporter.status().ok()) {
-    std::cerr << "assay: " << reporter.status().message() << "\n";
-    return failed ? kExitFailed : kExitInfra;
-  }
+  if (const auto broken = broken_run(summary, reporter, options.strict)) return *broken;
   const run::ShardInfo& shard = reporter.info().shard;
   if (shard.index > 0 && shard.cases > 0 && shard.cases_here == 0) return kExitOk;  // fewer cases than shards
   return exit_code(summary->verdicts(), options.strict);

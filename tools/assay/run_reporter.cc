@@ -12,6 +12,7 @@
 #include "core/report/report_json.h"
 #include "core/report/tap.h"
 #include "core/run/shards.h"
+#include "tools/assay/command.h"
 
 namespace assay::cli {
 namespace {
@@ -96,6 +97,13 @@ void RunReporter::run_finished(const run::RunSummary& summary) {
   add_history(targets_.history.empty() ? output.parent_path().string() : targets_.history, &run);
   keep(report::write_html(output / "report.html", run));
   if (!targets_.github.empty()) keep(report::append_github_summary(targets_.github, run));
+}
+
+std::optional<int> broken_run(const Result<run::RunSummary>& summary, const RunReporter& reporter, bool strict) {
+  const Status& status = summary ? reporter.status() : summary.status();
+  if (status.ok()) return std::nullopt;
+  const int code = fail(status);
+  return exit_code(reporter.verdicts(), strict) == kExitFailed ? kExitFailed : code;
 }
 
 }  // namespace assay::cli

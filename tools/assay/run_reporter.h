@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,5 +61,9 @@ class RunReporter : public run::RunObserver {
   std::chrono::steady_clock::time_point next_junit_of_failure_;
   Status status_;
 };
+
+// Exit code of a run that could not be done, or not be reported, to its end, which is said on stderr; a failed verdict
+// outranks both. Nullopt: neither.
+std::optional<int> broken_run(const Result<run::RunSummary>& summary, const RunReporter& reporter, bool strict);
 
 }  // namespace assay::cli
