@@ -50,13 +50,29 @@ class CaseRun {
       fs::create_directories(folder, code);
       if (code) return settle(infra(folder + ": " + code.message()));
     }
-    // Event files of an earlier run would be taken for this one's. Nodes may share the folder.
+    // What an earlier run left would be taken for this one's. Nodes may share the folders.
     for (const Job& job : plan_.runs) {
-      if (job.node_rank == 0 && !is_empty_or_absent(job.folders.tensorboard)) {
-        if (Status emptied = set_aside(job.folders.tensorboard); !emptied.ok()) return settle(emptied);
+      if (job.node_rank != 0) continue;
+      std::error_code code;
+      const std::string& events = job.folders.tensorboard;
+      if (!is_empty_or_absent(events)) {
+        if (Status moved = set_aside(events); !moved.ok()) return settle(moved);
+        fs::create_directories(events, code);
+        if (code) return settle(infra(events + ": " + code.message()));
+      }
+      const std::string checkpoint = needed_checkpoint(job);
+      if (!checkpoint.empty() && fs::exists(checkpoint, code)) {
+        if (Status moved = set_aside(checkpoint); !moved.ok()) return settle(moved);
       }
     }
     return true;
+  }
+
+  // The iteration folder that has to come from this run: it is judged, or resumed from. Empty: there is none.
+  std::string needed_checkpoint(const Job& job) const {
+    const bool resumed = plan_.type == TestType::kCkptResume && job.run == 1;
+    if (plan_.rl || (!resumed && plan_.type != TestType::kCheckpointConsistency)) return "";
+    return (fs::path(job.folders.save) / iteration_name(resumed ? plan_.train_iters / 2 : 1)).string();
   }
 
   static Status set_aside(const std::string& folder) {
@@ -65,7 +81,6 @@ class CaseRun {
       const std::string other = fmt::format("{}.before_{}", folder, i);
       if (fs::exists(other, code)) continue;
       fs::rename(folder, other, code);
-      if (!code) fs::create_directories(folder, code);
       return code ? infra(folder + ": " + code.message()) : Status();
     }
   }
