@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -178,16 +177,18 @@ Status CasePreparer::take_known_completion(const TestCase& test, CaseOrder* orde
   return {};
 }
 
-// --repeat, else N_REPEAT of ENV_VARS as in the ancestor's harness, else what the case's settings say, else once.
+// --repeat, else N_REPEAT of ENV_VARS, else the variable of --set, as in the ancestor's harness, else what the case's
+// settings say, else once.
 Result<int> CasePreparer::repeats_of(const std::map<std::string, std::string>& env_vars, int otherwise) const {
   if (options_.repeat > 0) return options_.repeat;
-  const auto given = env_vars.find("N_REPEAT");
-  if (given == env_vars.end()) return std::max(otherwise, 1);
-  int number = 0;
-  const std::string& text = given->second;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && stop == text.data() + text.size() && number >= 1 && number <= kMostRepeats) return number;
-  return invalid(fmt::format("ENV_VARS N_REPEAT '{}': a whole number from 1 to {} is expected", text, kMostRepeats));
+  const auto own = env_vars.find("N_REPEAT");
+  const auto given = variables_.set.find("N_REPEAT");
+  const bool is_given = given != variables_.set.end() && !given->second.empty();
+  if (own == env_vars.end() && !is_given) return std::max(otherwise, 1);
+  const std::string& text = own != env_vars.end() ? own->second : given->second;
+  const Result<int64_t> number = discover::parse_int(text);
+  if (number && *number >= 1 && *number <= kMostRepeats) return static_cast<int>(*number);
+  return invalid(fmt::format("N_REPEAT '{}': a whole number from 1 to {} is expected", text, kMostRepeats));
 }
 
 Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std::string& id,
