@@ -1,6 +1,7 @@
 // assay ci: the words of Megatron-LM's run_ci_test.sh, on a test engine that trains as its arguments say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/program.h"
 
@@ -110,6 +111,46 @@ TEST_F(Ci, TwoNodesMeetAndTheFirstJudges) {
   EXPECT_EQ(run({"NUM_NODES=2", "NODE_RANK=1", "RUN_CI_BARRIER_ID=two"}).code, 0) << "node 0 judges";
 }
 
+TEST_F(Ci, GradientsOfEveryRunOfAConsistencyCaseAreCompared) {
+  const auto add = [&](const std::string& first, const std::string& second) {
+    const auto args = [](const std::string& name, const std::string& more) {
+      return name + ":\n  --train-iters: 1\n  --save-interval: 1\n  --save: ${CHECKPOINT_SAVE_PATH}\n" + more;
+    };
+    write_file(folder_ / "case/model_config.yaml", "TEST_TYPE: checkpoint-consistency\nMODE: pretraining\n" +
+                                                       args("MODEL_ARGS", first) + args("MODEL_ARGS_2", second) +
+                                                       "MODEL_ENV_VARS:\n  MODEL_ARGS:\n    GPUS_PER_NODE: 1\n" +
+                                                       "  MODEL_ARGS_2:\n    GPUS_PER_NODE: 2\n");
+    return run();
+  };
+  const std::string whole = "  --gradients: 1\n";
+  const auto expect = [&](const Output& output, int code, const std::string& verdict) {
+    EXPECT_EQ(output.code, code) << output.out << output.err;
+    EXPECT_THAT(output.out, HasSubstr(verdict));
+  };
+  expect(add(whole, whole), 0, "IDENTICAL");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "save/repeat_1_key_MODEL_ARGS/iter_0000001"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "save/repeat_1_key_MODEL_ARGS_2/iter_0000001"));
+  EXPECT_THAT(read_file(folder_ / "results/logs/1/job_2.json"), HasSubstr("\"processes_per_node\":2"));
+  expect(add(whole, whole + "  --tp: 2\n"), 0, "IDENTICAL");
+  expect(add(whole + "  --tp: 2\n", whole), 0, "IDENTICAL");
+  expect(add(whole, "  --gradients: 1.01\n"), 0, "EQUIVALENT");
+  expect(add(whole, "  --gradients: 1.5\n"), 1, "DIVERGED");
+  expect(add(whole, "  --gradients: 0\n"), 1, "DIVERGED");
+  expect(add("  --gradients: 0\n", "  --gradients: 0\n"), 1, "INVALID");
+  expect(add(whole, whole + "  --exit: 2\n"), 1, "CRASHED");
+  expect(add(whole, ""), 1, "INVALID");
+}
+
+TEST_F(Ci, ACheckpointOfAnEarlierRunIsNotResumedFrom) {
+  add_case("ckpt-resume");
+  EXPECT_EQ(run().code, 0);
+  add_case("ckpt-resume", "  --save-interval: 7\n");
+  const Output output = run();
+  EXPECT_EQ(output.code, 1);
+  EXPECT_THAT(output.out, HasSubstr("saved no iter_0000010"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "save/iter_0000010.before_1")) << "moved aside, not deleted";
+}
+
 TEST_F(Ci, SaysWhatIsMissingInOneLine) {
   const Output output = run_program("assay", {"ci", "OUTPUT_PATH=/x", "DATA_PATH="});
   EXPECT_EQ(output.code, 2);
@@ -131,6 +172,15 @@ TEST_F(Ci, ValuesOfATrainingCanBeComparedWithoutAnEngine) {
       "assay", {"compare", golden(), folder_ / "none.json", "--config", folder_ / "case/model_config.yaml"});
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.out, HasSubstr("INVALID"));
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  const std::pair<std::string, std::string> wrong[] = {{folder_ / "case", "is a folder"},
+                                                       {folder_ / "pipe", "is a named pipe"}};
+  for (const auto& [path, words] : wrong) {
+    const Output output =
+        run_program("assay", {"compare", path, golden(), "--config", folder_ / "case/model_config.yaml"});
+    EXPECT_EQ(output.code, 1) << output.err;
+    EXPECT_THAT(output.out, HasSubstr(words));
+  }
 }
 
 }  // namespace

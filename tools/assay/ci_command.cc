@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "core/command/redact.h"
 #include "core/discover/case_reader.h"
@@ -66,26 +67,32 @@ std::string of(const Values& values, const char* name) {
   return found == values.end() ? "" : found->second;
 }
 
-// Words that are secrets go to the environment, which is handed on and never written.
+// All words are exported, as the script does. Those that are secrets are nowhere else: the environment is handed on and
+// never written.
 void take_words(const Values& words, run::RunOptions* options) {
   for (const auto& [name, value] : words) {
-    if (command::is_secret_name(name)) {
-      options->environment[name] = value;
-    } else {
-      options->variables[name] = value;
-    }
+    options->environment[name] = value;
+    if (!command::is_secret_name(name)) options->variables[name] = value;
   }
+}
+
+// Options of engine process with the command of the script, unless they have one.
+Result<std::string> with_launch_line(const std::string& options) {
+  auto json = nlohmann::json::parse(options.empty() ? "{}" : options, nullptr, false);
+  if (!json.is_object()) return invalid("--engine-options: expected a JSON object, for example {\"processes\": 1}");
+  if (!json.contains("command")) json["command"] = {"{launch}", "{script}", "{model_args}"};
+  return json.dump();
 }
 
 Result<run::RunOptions> make_options(const Values& words, const po::variables_map& values, const Words& command) {
   run::RunOptions options;
   options.environment = environment();
   take_words(words, &options);
-  Values all = options.environment;
-  for (const auto& [name, value] : words) all[name] = value;
+  const Values& all = options.environment;
   Result<TestCase> test = read_case(of(all, "TRAINING_PARAMS_PATH"));
   if (!test) return test.status();
   const bool inference = test->mode == "inference";
+  test->assay.script = of(all, "TRAINING_SCRIPT_PATH");
   const std::string nodes = of(all, "NUM_NODES").empty() ? of(all, "SLURM_NNODES") : of(all, "NUM_NODES");
   const bool several = !nodes.empty() && nodes != "1";
   if (inference && several) return unsupported("NUM_NODES " + nodes + ": assay runs inference cases on one node");
@@ -93,8 +100,10 @@ Result<run::RunOptions> make_options(const Values& words, const po::variables_ma
   options.engine = values["engine"].as<std::string>();
   options.engine_options = values["engine-options"].as<std::string>();
   options.backend = values["backend"].as<std::string>();
-  if (options.engine == "process" && inference && options.engine_options.empty()) {
-    options.engine_options = R"({"command": ["{launch}", "{script}", "{model_args}"]})";
+  if (options.engine == "process" && inference) {
+    auto own = with_launch_line(options.engine_options);
+    if (!own) return own.status();
+    options.engine_options = *std::move(own);
   }
   options.golden = fs::absolute(of(all, "GOLDEN_VALUES_PATH"));
   if (const auto name = parse_golden_name(options.golden.filename().string())) {
@@ -103,6 +112,9 @@ Result<run::RunOptions> make_options(const Values& words, const po::variables_ma
   }
   const fs::path output = fs::absolute(of(all, "OUTPUT_PATH"));
   options.results = output / options.golden.filename();
+  if (inference && of(all, "INFERENCE_OUTPUT_PATH").empty()) {
+    options.variables["INFERENCE_OUTPUT_PATH"] = options.environment["INFERENCE_OUTPUT_PATH"] = options.results;
+  }
   options.output = values["output"].as<std::string>();
   if (options.output.empty()) options.output = output / (several ? "assay_node_" + node_of(all) : "assay");
   const double timeout = values["timeout"].as<double>();

@@ -1,10 +1,11 @@
 // A test engine that trains: it acts as the training program itself, as its arguments say. The loss of step s is
-// 10 - s / 100. It writes an event file, and checkpoints that hold nothing.
+// 10 - s / 100. It writes an event file, and checkpoints that hold nothing unless --gradients says what.
 //   --train-iters N, --exit-interval N   last step: the smaller of both
 //   --save-interval N                    a checkpoint every N steps
 //   --drift-at S  --nan-at S  --skip-at S  --stop-at S   what is wrong from or at that step
 //   --resume-drift X    added to the loss of a run that resumed       --ignore-load   begins at step 1 all the same
 //   --noise X           times the number of this repeat, added to the loss
+//   --gradients X  --tp N                checkpoints hold a weight and its gradients, X times the same, of N ranks
 //   --exit N  --signal N  --restarts N   how it ends                  --refuse   the engine cannot start it
 //   --hang              until the host says `cancelled`, or the time limit
 // The job lies in folders.logs/job_RUN.json.
@@ -14,12 +15,16 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "assay/sdk.hpp"
+#include "backends/model/checkpoint/torch_dist_writer.h"
 #include "core/train/checkpoints.h"
 #include "core/train/crc32c.h"
 #include "core/train/job.h"
@@ -121,10 +126,41 @@ class Program {
 
   void save(int64_t step) const {
     const fs::path folder(job_.folders.save);
+    if (has("--gradients")) return save_gradients(step);
     fs::create_directories(folder / assay::train::iteration_name(step));
     std::ofstream(folder / "latest_checkpointed_iteration.txt") << step;
   }
 
+  // A weight of 2 x 4 that is split between ranks by columns. Its gradient at (r, c) is (1 + 4 r + c) X.
+  void save_gradients(int64_t step) const {
+    const auto ranks = static_cast<int64_t>(number("--tp", 1));
+    const auto weight = [](int64_t at) { return static_cast<float>(at); };
+    const auto gradient = [ranks, scale = number("--gradients", 1)](int64_t at) {
+      const int64_t part = kColumns / ranks;
+      const int64_t row = at / part % kRows;
+      const int64_t column = at / (part * kRows) * part + at % part;
+      return static_cast<float>(static_cast<double>(1 + kColumns * row + column) * scale);
+    };
+    const auto tensor = [](const std::string& key, std::vector<int64_t> shape, auto value) {
+      assay::model::TensorToWrite made;
+      made.key = key;
+      made.shape = std::move(shape);
+      made.fill = [value](int64_t first, int64_t count, void* out) {
+        for (int64_t i = 0; i < count; ++i) static_cast<float*>(out)[i] = value(first + i);
+      };
+      return made;
+    };
+    const std::string key = "decoder.layers.mlp.linear_fc2.weight";
+    const Status written = assay::model::write_torch_dist(
+        job_.folders.save,
+        {tensor(key, {1, kRows, kColumns}, weight),
+         tensor("optimizer.state.exp_avg." + key, {1, 1, ranks, kRows * kColumns / ranks}, gradient)},
+        {}, {.iteration = step});
+    if (!written.ok()) std::fprintf(stderr, "%s\n", written.message().c_str());
+  }
+
+  static constexpr int64_t kRows = 2;
+  static constexpr int64_t kColumns = 4;
   const Job& job_;
 };
 
