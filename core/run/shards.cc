@@ -8,6 +8,7 @@
 
 #include "core/discover/list.h"
 #include "core/golden/digest.h"
+#include "core/golden/whole_number.h"
 #include "core/run/case_digest.h"
 #include "core/run/event_file.h"
 #include "core/run/relation_rows.h"
@@ -130,17 +131,22 @@ Result<ShardFile> read_shard_file(const std::filesystem::path& file) {
   if (!text) return text.status();
   try {
     const Json json = Json::parse(*text);
-    if (const int schema = json.at("schema").get<int>(); schema != kShardsSchema) {
+    if (const int schema = json::whole<int>(json.at("schema")); schema != kShardsSchema) {
       return invalid(fmt::format("{}: schema {}, this version reads {}; use the assay that wrote it", file.string(),
                                  schema, kShardsSchema));
     }
-    ShardFile read{.partition = json.at("partition"), .count = json.at("count"), .cases = {}};
+    ShardFile read{.partition = json.at("partition"), .count = json::whole<uint32_t>(json.at("count")), .cases = {}};
     for (const Json& entry : json.at("cases")) {
-      read.cases.push_back({.name = entry.at("name"),
-                            .path = entry.at("path"),
-                            .model = entry.at("model"),
-                            .relations = entry.at("relations"),
-                            .shard = entry.at("shard")});
+      ShardedCase one{.name = entry.at("name"),
+                      .path = entry.at("path"),
+                      .model = entry.at("model"),
+                      .relations = entry.at("relations"),
+                      .shard = json::whole<uint32_t>(entry.at("shard"))};
+      if (one.shard < 1 || one.shard > read.count) {
+        return invalid(fmt::format("{}: case {} lies in shard {}, expected 1 to {}", file.string(), one.name, one.shard,
+                                   read.count));
+      }
+      read.cases.push_back(std::move(one));
     }
     return read;
   } catch (const Json::exception& failure) {
