@@ -53,26 +53,25 @@ double to_seconds(int64_t microseconds) { return static_cast<double>(microsecond
 }  // namespace
 
 Result<ShardOptions> parse_shard(std::string_view text) {
-  const auto number = [](std::string_view word) -> std::optional<uint32_t> {
-    uint32_t value = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || stop != word.data() + word.size()) return std::nullopt;
-    return value;
+  const auto read = [](std::string_view word, uint32_t* value) {
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), *value);
+    return error == std::errc() && stop == word.data() + word.size();
   };
   const size_t slash = text.find('/');
-  const auto index = number(text.substr(0, slash));
-  const auto count = slash == std::string_view::npos ? std::nullopt : number(text.substr(slash + 1));
-  if (!index || !count) {
+  uint32_t index = 0;
+  uint32_t count = 0;
+  if (slash == std::string_view::npos || !read(text.substr(0, slash), &index) ||
+      !read(text.substr(slash + 1), &count)) {
     return invalid(fmt::format("--shard '{}': expected i/n, for example 1/8 for the first of eight shards", text));
   }
-  if (*count < 1 || *count > kMostShards) {
-    return invalid(fmt::format("--shard {}: {} shards; expected 1 to {}", text, *count, kMostShards));
+  if (count < 1 || count > kMostShards) {
+    return invalid(fmt::format("--shard {}: {} shards; expected 1 to {}", text, count, kMostShards));
   }
-  if (*index < 1 || *index > *count) {
-    return invalid(fmt::format("--shard {}: there is no shard {} of {}; shards are numbered from 1 to {}", text, *index,
-                               *count, *count));
+  if (index < 1 || index > count) {
+    return invalid(fmt::format("--shard {}: there is no shard {} of {}; shards are numbered from 1 to {}", text, index,
+                               count, count));
   }
-  return ShardOptions{.index = *index, .count = *count, .durations = {}};
+  return ShardOptions{.index = index, .count = count, .durations = {}};
 }
 
 std::string engine_name(const TestCase& test, const RunOptions& options, const CaseSettings& own) {
