@@ -5,9 +5,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "core/command/environment.h"
 #include "core/golden/text.h"
-
-extern char** environ;  // NOLINT: POSIX names it
 
 namespace assay::cli {
 
@@ -59,15 +58,7 @@ Result<std::map<std::string, std::string>> parse_settings(const Words& words) {
   return settings;
 }
 
-std::map<std::string, std::string> environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
-}
+std::map<std::string, std::string> environment() { return command::own_environment(); }
 
 plugin::SearchOptions search_options(const po::variables_map& values) {
   plugin::SearchOptions search;
