@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/golden/json_reason.h"
+
 namespace assay::run {
 namespace {
 
@@ -110,7 +112,7 @@ Result<WorkerPlan> parse_worker_plan(const std::string& text) {
     }
     return plan;
   } catch (const Json::exception& failure) {
-    return invalid(std::string("worker plan: ") + failure.what());
+    return invalid("worker plan: " + json::reason_of(failure.what()));
   }
 }
 
