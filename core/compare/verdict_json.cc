@@ -5,6 +5,7 @@
 #include "core/compare/evidence_json.h"
 #include "core/compare/render.h"
 #include "core/compare/verdict_value.h"
+#include "core/golden/json_reason.h"
 #include "core/golden/whole_number.h"
 
 namespace assay::compare {
@@ -104,7 +105,7 @@ Result<CaseVerdict> parse_verdict_json(std::string_view json) {
   try {
     return parse_verdict_value(Json::parse(json));
   } catch (const Json::exception& failure) {
-    return invalid(std::string("verdict as JSON: ") + failure.what());
+    return invalid("verdict as JSON: " + json::reason_of(failure.what()));
   }
 }
 
@@ -128,7 +129,7 @@ Result<CaseVerdict> parse_verdict_value(const Json& object) {
     if (object.contains("compat")) verdict.compat = compat_in(object["compat"]);
     return verdict;
   } catch (const Json::exception& failure) {
-    return invalid(std::string("verdict as JSON: ") + failure.what());
+    return invalid("verdict as JSON: " + json::reason_of(failure.what()));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/golden/json_reason.h"
 #include "core/golden/whole_number.h"
 
 namespace assay {
@@ -128,7 +129,7 @@ Result<T> parsed(std::string_view text, const char* what, Read&& read) {
     if (!json.is_object()) return invalid(fmt::format("{}: expected a JSON object, got {}", what, json.type_name()));
     return read(json);
   } catch (const Json::exception& failure) {
-    return invalid(fmt::format("{}: {}", what, failure.what()));
+    return invalid(fmt::format("{}: {}", what, json::reason_of(failure.what())));
   }
 }
 

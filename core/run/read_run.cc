@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/golden/json_reason.h"
 #include "core/golden/whole_number.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
@@ -41,18 +42,20 @@ class Reader {
       return value != "evidence" && value != "metrics";
     };
     Json json = Json::parse(text, callback, false);
-    if (!json.is_object()) return invalid("not a JSON object");
+    constexpr const char* kExpected = "; expected an event of a run: this is no journal, or it was damaged";
+    if (!json.is_object()) return invalid(std::string("not a JSON object") + kExpected);
     const auto name = json.find("event");
-    if (name == json.end() || !name->is_string()) return invalid("no \"event\"");
+    if (name == json.end() || !name->is_string()) return invalid(std::string("no \"event\"") + kExpected);
     try {
       return take(name->get<std::string>(), json);
     } catch (const std::exception& failure) {  // a member of another type
-      return invalid(failure.what());
+      return invalid(name->get<std::string>() + ": " + json::reason_of(failure.what()));
     }
   }
 
   Result<RunRecord> finish() {
-    if (!begun_) return invalid("no run_started line: this is not a journal of a run, or nothing of it was written");
+    if (!begun_)
+      return invalid("no run_started line: the run ended before it had written anything down; start it anew");
     RunSummary& summary = record_.summary;
     record_.running = !record_.finished && !holds_lock_ && !lock_holder(folder_).empty();
     for (size_t i = 0; i < states_.size(); ++i) settle(i);
@@ -258,17 +261,13 @@ class Reader {
 
 }  // namespace
 
-Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_lock) {
-  const fs::path file = folder / "results.jsonl";
+Result<RunRecord> read_journal(const fs::path& file, Detail detail, bool holds_lock) {
   std::error_code code;
-  if (!fs::is_directory(folder, code)) {
-    return not_found(fmt::format("{}: no such folder; expected the output folder of a run", folder.string()));
-  }
-  if (!fs::exists(file, code)) {
-    return not_found(fmt::format("{}: no results.jsonl in it; expected the output folder of a run", folder.string()));
-  }
   std::ifstream stream(file, std::ios::binary);
-  if (!stream || fs::is_directory(file, code)) return infra(file.string() + ": cannot be read; check the permissions");
+  if (!stream || fs::is_directory(file, code)) {
+    return infra(file.string() + ": cannot be read as a file; check what it is, and its permissions");
+  }
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   Reader reader(folder, detail, holds_lock);
   std::string text;
   for (size_t number = 1; std::getline(stream, text); ++number) {
@@ -280,6 +279,17 @@ Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_loc
   }
   Result<RunRecord> record = reader.finish();
   return record ? std::move(record) : record.status().with(file.string());
+}
+
+Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_lock) {
+  std::error_code code;
+  if (!fs::is_directory(folder, code)) {
+    return not_found(fmt::format("{}: no such folder; expected the output folder of a run", folder.string()));
+  }
+  if (!fs::exists(folder / "results.jsonl", code)) {
+    return not_found(fmt::format("{}: no results.jsonl in it; expected the output folder of a run", folder.string()));
+  }
+  return read_journal(folder / "results.jsonl", detail, holds_lock);
 }
 
 }  // namespace assay::run

@@ -180,7 +180,13 @@ TEST_F(ReadRun, ABrokenJournalIsOneLineThatNamesThePlace) {
   EXPECT_THAT(message(start + "{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{\"verdict\":\"FINE\"}}\n"),
               AllOf(HasSubstr("results.jsonl:2"), HasSubstr("FINE")));
   EXPECT_THAT(message(start + "{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":7}\n"), HasSubstr(":2"));
-  EXPECT_THAT(message(start + "{\"event\":\"case_started\",\"case\":[7]}\n"), HasSubstr(":2"));
+  EXPECT_THAT(message(start + "{\"event\":\"case_started\",\"case\":[7]}\n"),
+              HasSubstr(":2: case_started: type must be"));
+  for (const char* line :
+       {"{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{\"verdict\":\"DRIFT\"}}\n",
+        "{\"event\":\"case_started\",\"case\":{}}\n", "{\"event\":\"run_started\",\"schema\":\"1\"}\n"}) {
+    EXPECT_EQ(message(start + line).find("json.exception"), std::string::npos) << message(start + line);
+  }
 }
 
 TEST_F(ReadRun, AFolderWithoutAJournalIsNotFound) {

@@ -8,6 +8,7 @@
 
 #include "core/discover/list.h"
 #include "core/golden/digest.h"
+#include "core/golden/json_reason.h"
 #include "core/golden/whole_number.h"
 #include "core/run/case_digest.h"
 #include "core/run/event_file.h"
@@ -107,9 +108,11 @@ ShardPlan plan_shards(const RunOptions& options, const Filter& filter) {
   info.count = options.shard->count;
   info.loads = made.loads[info.index - 1];
   std::vector<const TestCase*> cases;
+  std::vector<CaseSettings> settings;
   for (size_t i = 0; i < work.units.size(); ++i) {
     const size_t at = work.units[i].at;
     cases.push_back(&options.cases[at]);
+    if (!options.settings.empty()) settings.push_back(options.settings[at]);
     info.rows += work.units[i].relations.size();
     if (!work.units[i].measured) ++info.estimated;
     plan.mine[at] = made.share_of[i] + 1 == info.index;
@@ -119,7 +122,7 @@ ShardPlan plan_shards(const RunOptions& options, const Filter& filter) {
   if (work.seconds) {
     for (const int64_t time : made.time) info.predicted.push_back(to_seconds(time));
   }
-  info.case_list = case_list_digest(cases);
+  info.case_list = case_list_digest(cases, settings);
   info.partition = partition_digest(options, work, made);
   plan.file = shard_file(options, work, made, info.partition);
   return plan;
@@ -149,7 +152,7 @@ Result<ShardFile> read_shard_file(const std::filesystem::path& file) {
     }
     return read;
   } catch (const Json::exception& failure) {
-    return invalid(fmt::format("{}: {}", file.string(), failure.what()));
+    return invalid(fmt::format("{}: {}; expected what a shard writes", file.string(), json::reason_of(failure.what())));
   }
 }
 

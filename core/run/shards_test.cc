@@ -195,15 +195,41 @@ TEST_F(DurationFiles, WhatIsWrittenIsRead) {
   EXPECT_EQ(durations->cases.at("a@b").load_seconds, 0.25);
 }
 
-TEST_F(DurationFiles, OfAJournalTheLaterEndCountsAndATornLineIsNone) {
+TEST_F(DurationFiles, OfAJournalTheEndAfterAResumeCountsAndATornLineIsNone) {
   const std::string started = R"({"event":"run_started","t":1,"schema":1})";
+  const std::string resumed =
+      "\n"
+      R"({"event":"run_resumed","t":2,"rerun":["a"]})";
   const auto line = [](double seconds) {
-    return R"({"event":"case_finished","t":2,"case":"a","name":"a","verdict":{"verdict":"IDENTICAL"},"summary":{"seconds":)" +
+    return R"({"event":"case_finished","t":2,"case":"a","name":"a","verdict":{"verdict":"IDENTICAL","reason":"","golden":"","metrics":[]},"summary":{"seconds":)" +
            std::to_string(seconds) + "}}";
   };
-  const Result<Durations> durations = read(started + "\n" + line(1) + "\n" + line(2) + "\n" + line(3).substr(0, 90));
+  const Result<Durations> durations =
+      read(started + "\n" + line(1) + resumed + "\n" + line(2) + "\n" + line(3).substr(0, 90));
   ASSERT_TRUE(durations.ok()) << durations.status().message();
   EXPECT_EQ(durations->cases.at("a").seconds, 2);
+  const Result<Durations> begun_again = read(started + "\n" + line(1) + resumed + "\n");
+  ASSERT_TRUE(begun_again.ok()) << begun_again.status().message();
+  EXPECT_TRUE(begun_again->cases.empty()) << "its earlier end is as if it had never been";
+}
+
+TEST_F(DurationFiles, ADamagedJournalIsNamedWithItsLineAndInWordsOfOurOwn) {
+  const std::string started = R"({"event":"run_started","t":1,"schema":1})";
+  for (const auto& [text, part] : {std::pair<std::string, const char*>{started + "\nhallo\n", "d:2: not a JSON object"},
+                                   {started + "\n{\"event\":\"case_finished\",\"case\":7}\n", "d:2: case_finished: "},
+                                   {started + "\n{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{}}\n", "d:2"},
+                                   {R"({"event":"run_started","schema":7})"
+                                    "\n",
+                                    "schema 7"}}) {
+    const Result<Durations> durations = read(text);
+    ASSERT_FALSE(durations.ok()) << text;
+    EXPECT_THAT(durations.status().message(), HasSubstr(part));
+    EXPECT_EQ(durations.status().message().find("json.exception"), std::string::npos) << durations.status().message();
+  }
+  std::ofstream(folder_ / "results.jsonl") << "hallo\n";
+  EXPECT_THAT(read_durations(folder_).status().message(), HasSubstr("results.jsonl:1: not a JSON object"));
+  std::ofstream(folder_ / "results.jsonl") << "";
+  EXPECT_THAT(read_durations(folder_).status().message(), HasSubstr("no run_started line"));
 }
 
 TEST_F(DurationFiles, JunkIsNamed) {
@@ -216,6 +242,7 @@ TEST_F(DurationFiles, JunkIsNamed) {
     const Result<Durations> durations = read(text);
     ASSERT_FALSE(durations.ok()) << text;
     EXPECT_THAT(durations.status().message(), HasSubstr(folder_.string()));
+    EXPECT_EQ(durations.status().message().find("json.exception"), std::string::npos) << durations.status().message();
   }
   EXPECT_EQ(read_durations(folder_ / "none").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(read_durations(folder_).status().code(), StatusCode::kNotFound);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/golden/json_reason.h"
 #include "core/golden/whole_number.h"
 
 namespace assay::run {
@@ -112,7 +113,7 @@ Result<WorkerPlan> parse_worker_plan(const std::string& text) {
     }
     return plan;
   } catch (const Json::exception& failure) {
-    return invalid(std::string("worker plan: ") + failure.what());
+    return invalid("worker plan: " + json::reason_of(failure.what()));
   }
 }
 
