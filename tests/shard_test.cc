@@ -196,8 +196,8 @@ TEST_F(Shards, WhatDoesNotBelongTogetherIsRefused) {
   run("other", {"--strict"});
   refused(merge({"s1", "s2"}, "other"), "holds another run");
   refused(merge({"s1", "other"}, "m2"), "strict: false in ");
-  run("backend", {"--backend", "cpu"});
-  refused(merge({"s1", "backend"}, "m2"), "backend: \"\" in ");
+  run("engine", {"--engine", "replay"});
+  refused(merge({"s1", "engine"}, "m2"), "engine: \"\" in ");
   EXPECT_FALSE(fs::exists(folder_.path() / "m2"));
   run("same");
   refused(merge({"s1", "same"}, "m2"), "there twice");

@@ -62,11 +62,17 @@ bool begins_like_journal(const fs::path& file) {
 
 Result<Durations> read_durations(const fs::path& path) {
   std::error_code code;
-  const fs::path file = fs::is_directory(path, code) ? path / "results.jsonl" : path;
-  if (!fs::exists(file, code)) {
+  const bool folder = fs::is_directory(path, code);
+  if (folder) {
+    if (Status there = check_run_folder(path); !there.ok()) return there;
+  }
+  const fs::path file = folder ? path / "results.jsonl" : path;
+  const fs::file_status found = fs::status(file, code);
+  if (!fs::status_known(found)) return infra(fmt::format("{}: cannot be looked at: {}", file.string(), code.message()));
+  if (!fs::exists(found)) {
     return not_found(file.string() + ": no such file; expected an output folder, a results.jsonl or a durations.json");
   }
-  if (!fs::is_regular_file(file, code)) return invalid(file.string() + ": is no regular file");
+  if (!fs::is_regular_file(found)) return invalid(file.string() + ": is no regular file");
   if (file.filename() == "results.jsonl" || begins_like_journal(file)) {
     const Result<RunRecord> record = read_journal(file, Detail::kVerdicts);
     if (!record) return record.status();

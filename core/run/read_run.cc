@@ -281,14 +281,24 @@ Result<RunRecord> read_journal(const fs::path& file, Detail detail, bool holds_l
   return record ? std::move(record) : record.status().with(file.string());
 }
 
-Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_lock) {
+Status check_run_folder(const fs::path& folder) {
+  constexpr const char* kExpected = "; expected the output folder of a run";
   std::error_code code;
-  if (!fs::is_directory(folder, code)) {
-    return not_found(fmt::format("{}: no such folder; expected the output folder of a run", folder.string()));
+  const fs::file_status found = fs::status(folder, code);
+  if (found.type() == fs::file_type::not_found) return not_found(folder.string() + ": no such folder" + kExpected);
+  if (!fs::status_known(found))
+    return infra(fmt::format("{}: cannot be looked at: {}", folder.string(), code.message()));
+  if (!fs::is_directory(found)) return invalid(folder.string() + ": is no folder" + kExpected);
+  const fs::file_status journal = fs::status(folder / "results.jsonl", code);
+  if (journal.type() == fs::file_type::not_found) {
+    return not_found(folder.string() + ": no results.jsonl in it" + kExpected);
   }
-  if (!fs::exists(folder / "results.jsonl", code)) {
-    return not_found(fmt::format("{}: no results.jsonl in it; expected the output folder of a run", folder.string()));
-  }
+  if (fs::status_known(journal)) return {};
+  return infra(fmt::format("{}: its results.jsonl cannot be looked at: {}", folder.string(), code.message()));
+}
+
+Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_lock) {
+  if (Status there = check_run_folder(folder); !there.ok()) return there;
   return read_journal(folder / "results.jsonl", detail, holds_lock);
 }
 

@@ -46,6 +46,9 @@ enum class Detail {
   kVerdicts,  // no evidence and no findings: a history of many runs
 };
 
+// That FOLDER/results.jsonl is there. One line: kNotFound, kInvalid (no folder), kInfra (may not be looked at).
+Status check_run_folder(const std::filesystem::path& folder);
+
 // Reads FOLDER/results.jsonl. A torn last line and events that this version does not know are passed over.
 // Where the run was resumed (run_resumed), a case that was run again has its last verdict, and the run's seconds are
 // those of all sessions. Without run_finished the run counts as killed: a case that started and has no verdict is

@@ -113,14 +113,7 @@ void erase_rows(Plan& plan, const std::vector<bool>& erased) {
 }  // namespace
 
 Result<Resumption> begin_resume(const RunOptions& options) {
-  std::error_code code;
-  if (!fs::is_directory(options.output, code)) {
-    return not_found(fmt::format("{}: no such folder; expected the output folder of a run", options.output.string()));
-  }
-  if (!fs::exists(options.output / "results.jsonl", code)) {
-    return not_found(
-        fmt::format("{}: no results.jsonl in it; expected the output folder of a run", options.output.string()));
-  }
+  if (Status there = check_run_folder(options.output); !there.ok()) return there;
   Result<FolderLock> lock = FolderLock::take(options.output);
   if (!lock) return lock.status();
   Result<RunRecord> record = read_run(options.output, Detail::kFull, true);

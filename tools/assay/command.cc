@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 #include <string_view>
 
 #include "core/command/environment.h"
@@ -18,23 +19,27 @@ namespace po = boost::program_options;
 
 namespace {
 
-// The options that begin with dashes.
-po::options_description without(const po::options_description& options, const std::string& positional) {
-  po::options_description shown(options.caption(), options.line_length());
-  for (const auto& option : options.options()) {
-    if (option->long_name() != positional) shown.add(option);
+// The options as Boost prints them, without those lines that are about `positional`.
+std::string without(const po::options_description& options, const std::string& positional) {
+  std::stringstream all;
+  all << options;
+  std::string shown;
+  bool about = false;
+  for (std::string line; std::getline(all, line);) {
+    if (!line.starts_with("     ")) about = line.starts_with("  --" + positional + " ");  // else it goes on
+    if (!about) shown += line + "\n";
   }
   return shown;
 }
 
 void print_help(const std::string& usage, const po::options_description& options, const std::string& positional) {
-  std::cout << "usage: " << usage << "\n\n";
-  if (const auto* words = options.find_nothrow(positional, false); words != nullptr) {
+  std::cout << "usage: " << usage << "\n";
+  if (const auto* words = positional.empty() ? nullptr : options.find_nothrow(positional, false)) {
     std::string name = positional;
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
-    std::cout << "  " << name << ": " << words->description() << "\n\n";
+    std::cout << "  " << name << ": " << words->description() << "\n";
   }
-  std::cout << without(options, positional);
+  std::cout << "\n" << without(options, positional);
 }
 
 // What the parser has against the words, with the option that may have been meant.

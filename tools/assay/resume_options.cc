@@ -12,6 +12,7 @@
 #include "core/golden/json_reason.h"
 #include "core/golden/whole_number.h"
 #include "core/run/events.h"
+#include "core/run/read_run.h"
 
 namespace assay::cli {
 
@@ -65,12 +66,7 @@ std::string remedy_for(const Words& words) {
 Result<Start> read_start(const fs::path& folder, const Words& wanted) {
   const fs::path file = folder / "results.jsonl";
   std::error_code code;
-  if (!fs::is_directory(folder, code)) {
-    return not_found("--resume " + folder.string() + ": no such folder; expected the output folder of a run");
-  }
-  if (!fs::exists(file, code)) {
-    return not_found("--resume " + folder.string() + ": no results.jsonl in it; expected the output folder of a run");
-  }
+  if (Status there = run::check_run_folder(folder); !there.ok()) return there.with("--resume");
   std::ifstream stream(file, std::ios::binary);
   if (!stream || fs::is_directory(file, code)) {
     return infra("--resume " + folder.string() + ": its results.jsonl cannot be read; check the permissions");
