@@ -139,6 +139,22 @@ TEST_F(Govern, ContinuousIntegrationWritesNothing) {
   EXPECT_EQ(files(), before);
 }
 
+TEST_F(Govern, ACaseThatIsNotThereIsABadCommandLineAndOneWithoutAPendingGoldenIsNone) {
+  make_characteristic();
+  fs::create_directories(folder_.path() / "nothing");
+  for (const std::string& path : {folder_ / "NOPE", folder_ / "nothing"}) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"reject", path}, {"accept", path, "--all", "--reason", "x"}}) {
+      const Output refused = assay(words);
+      EXPECT_EQ(refused.code, 2) << words[0] << " " << path;
+      EXPECT_THAT(refused.err, HasSubstr(path));
+      EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    }
+  }
+  EXPECT_EQ(assay({"reject", case_dir()}).code, 1) << "a refusal is an answer";
+  EXPECT_EQ(assay({"accept", case_dir(), "--all", "--reason", "x"}).code, 1);
+}
+
 TEST_F(Govern, ATreeThatCannotBeWrittenHasItsPendingGoldensElsewhere) {
   make_characteristic();
   alter(5);

@@ -158,16 +158,40 @@ TEST(NewCase, BadInputIsOneLineAndLeavesNothing) {
       {"new", folder / "x", "--like", "testcases"},
       {"new", folder / "x", "--prompt", "a", "--prompt-file", "b"},
       {"new", folder / "x", "--prompt-file", "/nonexistent"},
+      {"new", folder / "x", "--prompt-file", folder / "empty.jsonl"},
+      {"new", folder / "x", "--prompt-file", folder / "no.jsonl"},
+      {"new", folder / "x", "--prompt-file", folder / "blank.jsonl"},
+      {"new", folder / "x", "--prompt-file", folder.path().string()},
+      {"new", folder / "x", "--prompt", ""},
+      {"new", folder / "x", "--prompt", "a", "--prompt", ""},
+      {"new", folder / "x", "--prompt", "caf\xe9"},
+      {"new", folder / "x", "--engine", "nobody"},
+      {"new", folder / "x", "--engine", ""},
+      {"new", folder / "x", "--metrics", "generated_text", "--metrics", "nothing"},
+      {"new", folder / "x", "--metrics", ""},
+      {"new", folder / "x", "--tokenizer-model", "/nonexistent"},
+      {"new", folder / "x", "--like", "testcases/moe/moe_10m_licences_bf16_b1", "--tokenizer-type", "NullTokenizer"},
+      {"new", folder / "deep/x", "--engine", "nobody"},
       {"new", folder / "x", "--tokens", "0"},
       {"new", folder / "x", "--metrics", "a", "--metamorphic"},
       {"new", folder / "a b"},
   };
+  write_file(folder / "empty.jsonl", "");
+  write_file(folder / "no.jsonl", "hallo\n");
+  write_file(folder / "blank.jsonl", "{\"text\": \"a\"}\n{\"text\": \"\"}\n");
   for (const auto& words : all) {
     const Output refused = run_program("assay", words);
     EXPECT_EQ(refused.code, 2) << words.back() << refused.out;
-    EXPECT_FALSE(refused.err.empty());
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
     EXPECT_FALSE(fs::exists(folder / "x")) << words.back();
+    EXPECT_FALSE(fs::exists(folder / "deep")) << words.back();
   }
+}
+
+TEST(NewCase, AFolderThatCannotBeMadeOrFilledLeavesNothing) {
+  const Output proc = run_program("assay", {"new", "/proc/nowhere/deep/x"});
+  EXPECT_EQ(proc.code, 3) << proc.out;
+  EXPECT_EQ(std::count(proc.err.begin(), proc.err.end(), '\n'), 1) << proc.err;
 }
 
 TEST(Doctor, ExplainsThisMachineInWordsAndAsJson) {

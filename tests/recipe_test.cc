@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/program.h"
@@ -161,6 +162,71 @@ TEST_F(RecipeRun, StrictRefusesRecipesWithFindings) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
 }
 
+TEST_F(RecipeRun, ShardsOfARunAreMergedIntoIt) {
+  const auto verdicts = [this](const char* output) {
+    std::map<std::string, std::string> found;
+    const json report = json::parse(read_file(folder_ / output + "/report.json"));
+    for (const json& one : report["cases"]) found[one["name"]] = one["verdict"];
+    return found;
+  };
+  recipe("run", kTwo, {"--engine", "replay", "--output", folder_ / "whole"});
+  ASSERT_EQ(verdicts("whole").size(), 2U);
+  for (const char* part : {"1", "2"}) {
+    const Output shard = recipe("run", kTwo,
+                                {"--engine", "replay", "--shard", std::string(part) + "/2", "--durations",
+                                 folder_ / "whole", "--output", folder_ / part});
+    EXPECT_EQ(shard.code, 0) << shard.err;
+    EXPECT_THAT(shard.out, HasSubstr(std::string("shard ") + part + " of 2: 1 of 2 cases"));
+  }
+  EXPECT_EQ(run_program("assay", {"merge", folder_ / "1", folder_ / "2", "--output", folder_ / "all"}).code, 0);
+  EXPECT_EQ(verdicts("all"), verdicts("whole"));
+
+  std::string other = kTwo;
+  other.replace(other.find("n_repeat: [2]"), 13, "n_repeat: [3]");
+  recipe("run", other,
+         {"--engine", "replay", "--shard", "2/2", "--durations", folder_ / "whole", "--output", folder_ / "2"});
+  const Output refused = run_program("assay", {"merge", folder_ / "1", folder_ / "2", "--output", folder_ / "no"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("different cases")) << "of another recipe";
+}
+
+TEST_F(RecipeRun, ThatWasKilledIsGoneOnWithAndAChangedRecipeIsRunAgain) {
+  recipe("run", kTwo, {"--engine", "replay", "--output", folder_ / "out"});
+  const std::string journal = read_file(folder_ / "out/results.jsonl");
+  const size_t first = journal.find("\"event\":\"case_finished\"");
+  ASSERT_NE(first, std::string::npos);
+  write_file(folder_ / "out/results.jsonl", journal.substr(0, journal.find('\n', first) + 1));
+  const Output resumed = run_program("assay", {"recipe", "run", "--resume", folder_ / "out"}, "", folder_.path());
+  EXPECT_EQ(resumed.code, 0) << resumed.out << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("1 of 2 cases are run again (1 unfinished)"));
+  EXPECT_EQ(json::parse(read_file(folder_ / "out/report.json"))["cases"].size(), 2U);
+
+  const auto resume = [this](std::vector<std::string> command) {
+    command.insert(command.end(), {"--resume", folder_ / "out"});
+    return run_program("assay", command);
+  };
+  EXPECT_THAT(resume({"recipe", "run"}).out, HasSubstr("0 of 2 cases are run again"));
+  std::string other = kTwo;
+  other.replace(other.find("n_repeat: [2]"), 13, "n_repeat: [3]");
+  write_file(folder_ / "recipes/r.yaml", kHead + other);
+  EXPECT_THAT(resume({"recipe", "run"}).out, HasSubstr("1 of 2 cases are run again (1 changed since)"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/cases/moe/echo_lts_dgx_a100/repeat_3/actual.json"));
+
+  const Output wrong = resume({"run"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("made by 'assay recipe run', go on with it by 'assay recipe run --resume'"));
+  EXPECT_EQ(resume({"recipe", "run", "--scope", "weekly"}).code, 4);
+  EXPECT_EQ(resume({"recipe", "run", "--rerun", "sometimes"}).code, 2);
+  EXPECT_EQ(resume({"recipe", "run", "--engine", "buffered"}).code, 2);
+}
+
+TEST_F(RecipeRun, RelationsMayJudgeItsWorkloads) {
+  const Output run =
+      recipe("run", kTwo, {"--engine", "replay", "--metamorphic", "--json", "--output", folder_ / "out"});
+  EXPECT_EQ(run.code, 1) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("NOT_COMPARABLE")) << "replay computes nothing";
+}
+
 TEST_F(RecipeRun, BadCommandLinesEndWithCode2AndErrorsOfARecipeWith1) {
   EXPECT_EQ(run_program("assay", {"recipe"}).code, 2);
   EXPECT_EQ(run_program("assay", {"recipe", "fly"}).code, 2);
@@ -171,7 +237,7 @@ TEST_F(RecipeRun, BadCommandLinesEndWithCode2AndErrorsOfARecipeWith1) {
   for (const char* command : {"list", "run"}) {
     const Output help = run_program("assay", {"recipe", command, "--help"});
     EXPECT_EQ(help.code, 0);
-    EXPECT_LE(std::count(help.out.begin(), help.out.end(), '\n'), 45) << command;
+    EXPECT_LE(std::count(help.out.begin(), help.out.end(), '\n'), 50) << command;
   }
   const Output broken =
       recipe("list", "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        scope: *x\n", {});

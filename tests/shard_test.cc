@@ -195,7 +195,9 @@ TEST_F(Shards, WhatDoesNotBelongTogetherIsRefused) {
   refused(merge({}, "m"), "no RUN given");
   run("other", {"--strict"});
   refused(merge({"s1", "s2"}, "other"), "holds another run");
-  refused(merge({"s1", "other"}, "m2"), "strict");
+  refused(merge({"s1", "other"}, "m2"), "strict: false in ");
+  run("engine", {"--engine", "replay"});
+  refused(merge({"s1", "engine"}, "m2"), "engine: \"\" in ");
   EXPECT_FALSE(fs::exists(folder_.path() / "m2"));
   run("same");
   refused(merge({"s1", "same"}, "m2"), "there twice");
@@ -243,6 +245,28 @@ TEST_F(Shards, AResumedRunIsTheRunItWas) {
   EXPECT_EQ(again.code, 1) << "from another folder" << again.err;
   EXPECT_THAT(again.out, HasSubstr("1 of 6 cases are run again (1 DIVERGED)"));
   EXPECT_EQ(verdicts("out"), before);
+}
+
+TEST_F(Shards, AJournalWithoutAWholeFirstLineCannotBeResumedAndSaysWhy) {
+  add_cases(2);
+  run("out");
+  const std::string journal = read_file(folder_ / "out/results.jsonl");
+  const auto refused = [&](const std::string& text, const char* why) {
+    write_file(folder_ / "out/results.jsonl", text);
+    const Output output = assay({"run", "--resume", "out"});
+    EXPECT_EQ(output.code, 2) << output.out;
+    EXPECT_THAT(output.err, HasSubstr(why));
+    EXPECT_EQ(std::count(output.err.begin(), output.err.end(), '\n'), 1) << output.err;
+    EXPECT_EQ(read_file(folder_ / "out/results.jsonl"), text);
+  };
+  refused("", "is empty: the run ended before");
+  refused(journal.substr(0, 40), "is cut off in its first line");
+  refused("hallo\n", "results.jsonl:1: no run_started line");
+  refused("{\"event\":\"run_started\",\"schema\":\"x\"}\n", "results.jsonl:1: run_started: type must be number");
+  refused("{\"event\":\"run_started\",\"schema\":1,\"command\":[\"assay\",\"record\"]}\n", "made by 'assay record'");
+  write_file(folder_ / "out/results.jsonl", journal.substr(0, journal.find('\n') + 20));
+  EXPECT_EQ(assay({"run", "--resume", "out"}).code, 0) << "a torn line behind it costs nothing";
+  EXPECT_EQ(verdicts("out").size(), 2U);
 }
 
 TEST_F(Shards, SecretsAreNotInTheJournalAndHaveToBeGivenAgain) {

@@ -7,6 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
+
 namespace assay {
 namespace {
 
@@ -93,14 +96,14 @@ std::string useless_noise(const NoiseModel& noise) {
 
 NoiseModel noise_in(const Json& json) {
   NoiseModel noise;
-  noise.repeats = json.value("repeats", noise.repeats);
+  noise.repeats = json::whole(json, "repeats", noise.repeats);
   noise.measured_at = json.value("measured_at", "");
   noise.device = json.value("device", "");
   noise.shapes = json.value("shapes", noise.shapes);
   const Json metrics = json.value("metrics", Json::object());
   for (const auto& [name, of] : metrics.items()) {
     noise.metrics[name] = {of.value("max", 0.0), of.value("p99", 0.0), of.value("relative", 0.0),
-                           of.value("samples", uint64_t{0})};
+                           json::whole(of, "samples", uint64_t{0})};
   }
   return noise;
 }
@@ -126,7 +129,7 @@ Result<T> parsed(std::string_view text, const char* what, Read&& read) {
     if (!json.is_object()) return invalid(fmt::format("{}: expected a JSON object, got {}", what, json.type_name()));
     return read(json);
   } catch (const Json::exception& failure) {
-    return invalid(fmt::format("{}: {}", what, failure.what()));
+    return invalid(fmt::format("{}: {}", what, json::reason_of(failure.what())));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "assay/golden.h"
 #include "assay/provenance.h"
 #include "core/compare/checks.h"
+#include "core/golden/json_reason.h"
 #include "core/golden/json_text.h"
 #include "core/golden/stable_text.h"
 #include "core/golden/text.h"
@@ -74,7 +75,7 @@ class KeyScan : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& failure) override {
-    error_ = failure.what();
+    error_ = json::reason_of(failure.what());
     return false;
   }
   const std::set<std::string>& twice() const { return twice_; }

@@ -55,6 +55,15 @@ void add_files(const TestCase& test, bool whole, std::string* text) {
   for (const GoldenFile& golden : test.goldens) add_file(golden.file, test.dir + "/" + golden.file, whole, text);
 }
 
+// Nothing where the case asks for nothing itself.
+void add_settings(const TestCase& test, const CaseSettings& own, std::string* text) {
+  const std::string settings =
+      fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}", own.environment_name, own.platform, own.engine, own.repeat,
+                  own.timeout.count(), own.settled ? to_string(*own.settled) : std::string_view(), own.reason);
+  if (settings == "\t\t\t0\t0\t\t") return;
+  *text += fmt::format("\nrecipe {}\n{}", settings, test.config_text);
+}
+
 std::string digest(const std::string& text) {
   const Result<std::string> made = digest_of_text(text);
   return made ? *made : "";
@@ -62,18 +71,20 @@ std::string digest(const std::string& text) {
 
 }  // namespace
 
-std::string case_digest(const TestCase& test) {
+std::string case_digest(const TestCase& test, const CaseSettings& own) {
   std::string text;
   add_files(test, true, &text);
+  add_settings(test, own, &text);
   return digest(text);
 }
 
-std::string case_list_digest(const std::vector<const TestCase*>& cases) {
+std::string case_list_digest(const std::vector<const TestCase*>& cases, const std::vector<CaseSettings>& own) {
   std::string digests;
   std::string text;
-  for (const TestCase* test : cases) {
-    text = test->name + "\n";
-    add_files(*test, false, &text);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    text = cases[i]->name + "\n";
+    add_files(*cases[i], false, &text);
+    if (!own.empty()) add_settings(*cases[i], own[i], &text);
     digests += digest(text);
   }
   return digest(digests);

@@ -104,7 +104,11 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   PreparedCase prepared;
   if (Status taken = take_env_vars(test, &prepared); !taken.ok()) return taken;
   if (!test.before_script.empty() || !test.after_script.empty()) {
-    return unsupported(test.config + ": BEFORE_SCRIPT and AFTER_SCRIPT are not run by assay; remove them");
+    return unsupported(fmt::format(
+        "{}: the case has {} {}, which a run of inference never executes (--allow-scripts admits those of training "
+        "cases alone): do in ENV_VARS or before the run what it does, and take it out",
+        test.config, test.before_script.empty() ? "an" : "a",
+        test.before_script.empty() ? "AFTER_SCRIPT" : "BEFORE_SCRIPT"));
   }
   Result<discover::ParsedArguments> arguments = discover::read_arguments(test, variables_);
   if (!arguments) return arguments.status();

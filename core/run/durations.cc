@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/run/event_file.h"
 #include "core/run/events.h"
+#include "core/run/read_run.h"
 
 namespace assay::run {
 namespace {
@@ -23,96 +23,89 @@ bool usable(const Duration& one) {
          one.repeats >= 1;
 }
 
-// Takes the end of a case out of a line of a journal; other lines are passed over.
-Status take_event(const std::string& line, Durations* durations) {
-  const auto callback = [](int /*depth*/, Json::parse_event_t kind, Json& value) {
-    return kind != Json::parse_event_t::key || (value != "evidence" && value != "metrics" && value != "provenance");
-  };
-  const Json json = Json::parse(line, callback, false);
-  if (!json.is_object() || !json.contains("event")) return invalid("not an event");
-  try {
-    if (json["event"] != event::kCaseFinished) return {};
-    if (json.value("verdict", Json::object()).value("verdict", "") == to_string(Verdict::kInfra)) return {};
-    const Result<CaseSummary> summary = parse_case_summary(json.value("summary", Json::object()));
-    if (!summary) return summary.status();
-    const size_t repeats = json.value("repeats", Json::array()).size();
-    const Duration one{.seconds = summary->seconds,
-                       .load_seconds = summary->load_seconds,
-                       .repeats = repeats == 0 ? 1 : static_cast<int>(repeats)};
-    if (usable(one)) durations->cases[json.value("name", "")] = one;
-  } catch (const std::exception& failure) {  // a member of another type
-    return invalid(failure.what());
+// `json`: what the file holds.
+Result<Durations> read_table(const fs::path& file, const Json& json) {
+  const Json schema = json.value("schema", Json());
+  if (schema != kDurationsSchema) {
+    return invalid(fmt::format("{}: schema {}, this version reads {}; use the journal of the run instead",
+                               file.string(), schema.dump(), kDurationsSchema));
   }
-  return {};
-}
-
-Result<Durations> read_journal(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return infra(file.string() + ": cannot be read; check the permissions");
-  const std::string ending = fmt::format("\"event\":\"{}\"", event::kCaseFinished);
   Durations durations;
-  std::string line;
-  for (size_t number = 1; std::getline(stream, line) && !stream.eof(); ++number) {
-    if (line.find(ending) == std::string::npos) continue;
-    if (Status taken = take_event(line, &durations); !taken.ok()) {
-      return taken.with(fmt::format("{}:{}", file.string(), number));
+  for (const auto& [name, entry] : json["cases"].items()) {
+    const auto number = [&entry = entry](const char* member, double absent) {
+      const Json value = entry.is_object() ? entry.value(member, Json(absent)) : Json();
+      return value.is_number() ? value.get<double>() : -1;
+    };
+    const double repeats = number("repeats", 1);
+    const Duration one{.seconds = number("seconds", -1),
+                       .load_seconds = number("load_seconds", 0),
+                       .repeats = repeats >= 1 && repeats <= kMostRepeats ? static_cast<int>(repeats) : 0};
+    if (!usable(one)) {
+      return invalid(
+          fmt::format("{}: case {}: expected seconds above 0, load_seconds of 0 or more, and repeats of 1 or more",
+                      file.string(), name));
     }
+    durations.cases.emplace(name, one);
   }
   return durations;
 }
 
-Result<Durations> read_table(const fs::path& file) {
-  const Result<std::string> text = read_file(file);
-  if (!text) return text.status();
-  try {
-    const Json json = Json::parse(*text);
-    if (const int schema = json.at("schema").get<int>(); schema != kDurationsSchema) {
-      return invalid(fmt::format("{}: schema {}, this version reads {}; use the journal of the run instead",
-                                 file.string(), schema, kDurationsSchema));
-    }
-    Durations durations;
-    for (const auto& [name, entry] : json.at("cases").items()) {
-      const Duration one{.seconds = entry.at("seconds").get<double>(),
-                         .load_seconds = entry.value("load_seconds", 0.0),
-                         .repeats = entry.value("repeats", 1)};
-      if (!usable(one)) {
-        return invalid(
-            fmt::format("{}: case {}: expected seconds above 0, load_seconds of 0 or more, and repeats of 1 "
-                        "or more",
-                        file.string(), name));
-      }
-      durations.cases.emplace(name, one);
-    }
-    return durations;
-  } catch (const Json::exception& failure) {
-    return invalid(fmt::format("{}: neither a journal nor a durations.json: {}", file.string(), failure.what()));
-  }
+// A journal has an event on each line; a durations.json is one object that may lie on many.
+bool begins_like_journal(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string first;
+  std::getline(stream, first);
+  return parse_line(first).ok();
 }
 
 }  // namespace
 
 Result<Durations> read_durations(const fs::path& path) {
   std::error_code code;
-  const fs::path file = fs::is_directory(path, code) ? path / "results.jsonl" : path;
-  if (!fs::exists(file, code)) {
+  const bool folder = fs::is_directory(path, code);
+  if (folder) {
+    if (Status there = check_run_folder(path); !there.ok()) return there;
+  }
+  const fs::path file = folder ? path / "results.jsonl" : path;
+  const fs::file_status found = fs::status(file, code);
+  if (!fs::status_known(found)) return infra(fmt::format("{}: cannot be looked at: {}", file.string(), code.message()));
+  if (!fs::exists(found)) {
     return not_found(file.string() + ": no such file; expected an output folder, a results.jsonl or a durations.json");
   }
-  if (!fs::is_regular_file(file, code)) return invalid(file.string() + ": is no regular file");
-  std::ifstream stream(file, std::ios::binary);
-  std::string first;
-  std::getline(stream, first);
-  const Result<Json> event = parse_line(first);
-  return event ? read_journal(file) : read_table(file);
+  if (!fs::is_regular_file(found)) return invalid(file.string() + ": is no regular file");
+  if (file.filename() == "results.jsonl" || begins_like_journal(file)) {
+    const Result<RunRecord> record = read_journal(file, Detail::kVerdicts);
+    if (!record) return record.status();
+    return durations_of(record->summary.outcomes);
+  }
+  const Result<std::string> text = read_file(file);
+  if (!text) return text.status();
+  const Json json = Json::parse(*text, nullptr, false);
+  if (json.is_object() && json.contains("cases") && json["cases"].is_object()) return read_table(file, json);
+  return invalid(file.string() +
+                 ": neither a journal of a run nor a durations.json; name an output folder, its "
+                 "results.jsonl, or the durations.json that 'assay merge' writes");
 }
 
-std::string durations_json(const std::vector<CaseOutcome>& outcomes) {
-  Json cases = Json::object();
+Durations durations_of(const std::vector<CaseOutcome>& outcomes) {
+  Durations durations;
   for (const CaseOutcome& outcome : outcomes) {
     const Duration one{.seconds = outcome.summary.seconds,
                        .load_seconds = outcome.summary.load_seconds,
                        .repeats = outcome.repeats.empty() ? 1 : static_cast<int>(outcome.repeats.size())};
-    if (outcome.verdict.verdict == Verdict::kInfra || !usable(one)) continue;
-    cases[outcome.name] = {{"seconds", one.seconds}, {"load_seconds", one.load_seconds}, {"repeats", one.repeats}};
+    if (outcome.verdict.verdict != Verdict::kInfra && usable(one)) durations.cases[outcome.name] = one;
+  }
+  return durations;
+}
+
+std::string durations_json(const std::vector<CaseOutcome>& outcomes) {
+  const Durations durations = durations_of(outcomes);
+  Json cases = Json::object();
+  for (const CaseOutcome& outcome : outcomes) {  // in the order of the run
+    const auto one = durations.cases.find(outcome.name);
+    if (one == durations.cases.end()) continue;
+    cases[outcome.name] = {
+        {"seconds", one->second.seconds}, {"load_seconds", one->second.load_seconds}, {"repeats", one->second.repeats}};
   }
   return Json{{"schema", kDurationsSchema}, {"cases", std::move(cases)}}.dump(-1, ' ', false,
                                                                               Json::error_handler_t::replace) +

@@ -15,12 +15,15 @@ namespace assay::run {
 
 inline constexpr int kDurationsSchema = 1;
 
-// Reads FILE, or FOLDER/results.jsonl: the journal of a run or of a merge, or a durations.json. Of a journal those
-// cases count that ended with a verdict other than INFRA; of a case that ended twice, the later end. A torn last line
-// is no line. Fails with one line: kNotFound, kInvalid (neither of both, with the line's number), kInfra (unreadable).
+// Reads FILE, or FOLDER/results.jsonl: the journal of a run or of a merge (as read_run() does: of a case that was run
+// again its last end counts, a torn last line is no line), or a durations.json. Fails with one line: kNotFound,
+// kInvalid (neither of both; of a journal with the line's number), kInfra (unreadable).
 Result<Durations> read_durations(const std::filesystem::path& path);
 
-// The text of a durations.json; cases that took no time or ended as INFRA are left out.
+// How long the cases took. Those that took no time or ended as INFRA are left out.
+Durations durations_of(const std::vector<CaseOutcome>& outcomes);
+
+// The text of a durations.json of durations_of().
 std::string durations_json(const std::vector<CaseOutcome>& outcomes);
 
 }  // namespace assay::run

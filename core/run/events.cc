@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/compare/verdict_value.h"
+#include "core/golden/json_reason.h"
 
 namespace assay::run {
 namespace {
@@ -99,7 +100,7 @@ Result<Repeat> parse_repeat(const Json& json) {
                   .difference = json.value("difference", ""),
                   .actual = json.value("actual", "")};
   } catch (const Json::exception& failure) {
-    return invalid(std::string("repeat of an event: ") + failure.what());
+    return invalid("repeat of an event: " + json::reason_of(failure.what()));
   }
 }
 
@@ -118,7 +119,7 @@ Result<CaseSummary> parse_case_summary(const Json& json) {
     });
     return summary;
   } catch (const std::exception& failure) {
-    return invalid(std::string("summary of an event: ") + failure.what());
+    return invalid("summary of an event: " + json::reason_of(failure.what()));
   }
 }
 

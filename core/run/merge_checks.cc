@@ -37,12 +37,12 @@ void compare_platforms(const RunRecord& first, const RunRecord& other, std::vect
 
 void compare(const RunRecord& first, const RunRecord& other, std::vector<std::string>* lines) {
   const auto one = [&](const char* thing, const std::string& a, const std::string& b) {
-    if (a != b)
-      lines->push_back(fmt::format("{}: '{}' in {}, '{}' in {}", thing, a, name_of(first), b, name_of(other)));
+    if (a != b) lines->push_back(fmt::format("{}: {} in {}, {} in {}", thing, a, name_of(first), b, name_of(other)));
   };
-  one("version of assay", first.version, other.version);
-  one("environment", first.environment, other.environment);
-  one("platform", first.platform, other.platform);
+  const auto text = [](const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  one("version of assay", text(first.version), text(other.version));
+  one("environment", text(first.environment), text(other.environment));
+  one("platform", text(first.platform), text(other.platform));
   const Json before = Json::parse(first.options.empty() ? "{}" : first.options);
   const Json after = Json::parse(other.options.empty() ? "{}" : other.options);
   std::set<std::string> names;
@@ -50,7 +50,7 @@ void compare(const RunRecord& first, const RunRecord& other, std::vector<std::st
     for (const auto& [name, value] : options.items()) names.insert(name);
   }
   for (const std::string& name : names) {
-    if (name != "jobs") one(name.c_str(), before.value(name, Json()).dump(), after.value(name, Json()).dump());
+    if (name != "jobs") one(name.c_str(), text(before.value(name, Json())), text(after.value(name, Json())));
   }
   compare_platforms(first, other, lines);
 }

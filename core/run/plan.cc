@@ -110,7 +110,7 @@ class Planner {
       return;
     }
     Ready ready = prepare(test, id, by_golden);
-    ready.digest = case_digest(test);
+    ready.digest = case_digest(test, own_);
     if (by_golden) return add(test, "", id, ready);
     if (ready.settled) {  // one line says it for all relations
       const std::string only = relations.size() == 1 && test.error.ok() ? relations.front() : "";

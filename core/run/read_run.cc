@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
 #include "core/run/folder_lock.h"
@@ -40,18 +42,20 @@ class Reader {
       return value != "evidence" && value != "metrics";
     };
     Json json = Json::parse(text, callback, false);
-    if (!json.is_object()) return invalid("not a JSON object");
+    constexpr const char* kExpected = "; expected an event of a run: this is no journal, or it was damaged";
+    if (!json.is_object()) return invalid(std::string("not a JSON object") + kExpected);
     const auto name = json.find("event");
-    if (name == json.end() || !name->is_string()) return invalid("no \"event\"");
+    if (name == json.end() || !name->is_string()) return invalid(std::string("no \"event\"") + kExpected);
     try {
       return take(name->get<std::string>(), json);
     } catch (const std::exception& failure) {  // a member of another type
-      return invalid(failure.what());
+      return invalid(name->get<std::string>() + ": " + json::reason_of(failure.what()));
     }
   }
 
   Result<RunRecord> finish() {
-    if (!begun_) return invalid("no run_started line: this is not a journal of a run, or nothing of it was written");
+    if (!begun_)
+      return invalid("no run_started line: the run ended before it had written anything down; start it anew");
     RunSummary& summary = record_.summary;
     record_.running = !record_.finished && !holds_lock_ && !lock_holder(folder_).empty();
     for (size_t i = 0; i < states_.size(); ++i) settle(i);
@@ -97,7 +101,7 @@ class Reader {
   }
 
   Status run_started(const Json& json) {
-    const int schema = json.value("schema", 0);
+    const int schema = json::whole(json, "schema", 0);
     if (schema != kEventSchema) {
       return invalid(
           fmt::format("schema {}, this version reads {}; use the assay that wrote it", schema, kEventSchema));
@@ -105,9 +109,9 @@ class Reader {
     begun_ = true;
     record_.finished = false;
     record_.info.run_id = json.value("run_id", "");
-    record_.info.cases = json.value("cases", size_t{0});
-    record_.info.filtered = json.value("filtered", size_t{0});
-    record_.info.groups = json.value("groups", size_t{0});
+    record_.info.cases = json::whole(json, "cases", size_t{0});
+    record_.info.filtered = json::whole(json, "filtered", size_t{0});
+    record_.info.groups = json::whole(json, "groups", size_t{0});
     record_.command = json.value("command", std::vector<std::string>());
     record_.environment = json.value("environment", "");
     record_.platform = json.value("platform", "");
@@ -118,20 +122,20 @@ class Reader {
     if (json.contains("merged")) record_.merged = json["merged"].dump();
     if (json.contains("shard")) record_.info.shard = shard_of(json["shard"]);
     const Json options = json.value("options", Json::object());
-    record_.info.jobs = options.value("jobs", 1);
+    record_.info.jobs = json::whole(options, "jobs", 1);
     record_.strict = options.value("strict", false);
     record_.options = options.dump();
     return {};
   }
 
   static ShardInfo shard_of(const Json& json) {
-    return {.index = json.value("index", 0U),
-            .count = json.value("count", 0U),
-            .cases = json.value("cases", size_t{0}),
-            .rows = json.value("rows", size_t{0}),
-            .cases_here = json.value("cases_here", size_t{0}),
-            .loads = json.value("loads", uint64_t{0}),
-            .estimated = json.value("estimated", size_t{0}),
+    return {.index = json::whole(json, "index", 0U),
+            .count = json::whole(json, "count", 0U),
+            .cases = json::whole(json, "cases", size_t{0}),
+            .rows = json::whole(json, "rows", size_t{0}),
+            .cases_here = json::whole(json, "cases_here", size_t{0}),
+            .loads = json::whole(json, "loads", uint64_t{0}),
+            .estimated = json::whole(json, "estimated", size_t{0}),
             .predicted = {},
             .case_list = json.value("case_list", ""),
             .partition = json.value("partition", "")};
@@ -151,7 +155,7 @@ class Reader {
       const size_t index = index_of(id);
       State fresh{.row = std::move(states_[index].row), .id = id, .request = ""};
       fresh.row.started = fresh.row.finished = false;
-      fresh.row.repeats.resize(std::min(fresh.row.repeats.size(), repeats.value(id, size_t{0})));
+      fresh.row.repeats.resize(std::min(fresh.row.repeats.size(), json::whole(repeats, id.c_str(), size_t{0})));
       states_[index] = std::move(fresh);
       CaseOutcome& outcome = record_.summary.outcomes[index];
       outcome.verdict = {};
@@ -257,17 +261,13 @@ class Reader {
 
 }  // namespace
 
-Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_lock) {
-  const fs::path file = folder / "results.jsonl";
+Result<RunRecord> read_journal(const fs::path& file, Detail detail, bool holds_lock) {
   std::error_code code;
-  if (!fs::is_directory(folder, code)) {
-    return not_found(fmt::format("{}: no such folder; expected the output folder of a run", folder.string()));
-  }
-  if (!fs::exists(file, code)) {
-    return not_found(fmt::format("{}: no results.jsonl in it; expected the output folder of a run", folder.string()));
-  }
   std::ifstream stream(file, std::ios::binary);
-  if (!stream || fs::is_directory(file, code)) return infra(file.string() + ": cannot be read; check the permissions");
+  if (!stream || fs::is_directory(file, code)) {
+    return infra(file.string() + ": cannot be read as a file; check what it is, and its permissions");
+  }
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   Reader reader(folder, detail, holds_lock);
   std::string text;
   for (size_t number = 1; std::getline(stream, text); ++number) {
@@ -279,6 +279,27 @@ Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_loc
   }
   Result<RunRecord> record = reader.finish();
   return record ? std::move(record) : record.status().with(file.string());
+}
+
+Status check_run_folder(const fs::path& folder) {
+  constexpr const char* kExpected = "; expected the output folder of a run";
+  std::error_code code;
+  const fs::file_status found = fs::status(folder, code);
+  if (found.type() == fs::file_type::not_found) return not_found(folder.string() + ": no such folder" + kExpected);
+  if (!fs::status_known(found))
+    return infra(fmt::format("{}: cannot be looked at: {}", folder.string(), code.message()));
+  if (!fs::is_directory(found)) return invalid(folder.string() + ": is no folder" + kExpected);
+  const fs::file_status journal = fs::status(folder / "results.jsonl", code);
+  if (journal.type() == fs::file_type::not_found) {
+    return not_found(folder.string() + ": no results.jsonl in it" + kExpected);
+  }
+  if (fs::status_known(journal)) return {};
+  return infra(fmt::format("{}: its results.jsonl cannot be looked at: {}", folder.string(), code.message()));
+}
+
+Result<RunRecord> read_run(const fs::path& folder, Detail detail, bool holds_lock) {
+  if (Status there = check_run_folder(folder); !there.ok()) return there;
+  return read_journal(folder / "results.jsonl", detail, holds_lock);
 }
 
 }  // namespace assay::run

@@ -46,7 +46,10 @@ enum class Detail {
   kVerdicts,  // no evidence and no findings: a history of many runs
 };
 
-// Reads FOLDER/results.jsonl. A torn last line and events that this version does not know are passed over. Without
+// That FOLDER/results.jsonl is there. One line: kNotFound, kInvalid (no folder), kInfra (may not be looked at).
+Status check_run_folder(const std::filesystem::path& folder);
+
+// Reads FOLDER/results.jsonl. A torn last line and events that this version does not know are passed over.
 // Where the run was resumed (run_resumed), a case that was run again has its last verdict, and the run's seconds are
 // those of all sessions. Without run_finished the run counts as killed: a case that started and has no verdict is
 // CRASHED, a planned one that never started is INFRA, both with a reason that says so, and the run's seconds are those
@@ -56,5 +59,9 @@ enum class Detail {
 // run_started, an unreadable verdict), kInfra (unreadable). Pure but for reading; safe from any thread. `holds_lock`:
 // the caller holds the lock of the folder, so that the run is not going on.
 Result<RunRecord> read_run(const std::filesystem::path& folder, Detail detail = Detail::kFull, bool holds_lock = false);
+
+// The same for a journal of any name; the folder that it lies in counts as that of the run.
+Result<RunRecord> read_journal(const std::filesystem::path& file, Detail detail = Detail::kFull,
+                               bool holds_lock = false);
 
 }  // namespace assay::run

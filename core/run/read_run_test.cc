@@ -175,11 +175,18 @@ TEST_F(ReadRun, ABrokenJournalIsOneLineThatNamesThePlace) {
   EXPECT_THAT(message("{\"event\":\"case_started\"}\n"), HasSubstr("before run_started"));
   EXPECT_THAT(message("{\"event\":\"run_started\",\"schema\":99}\n"), HasSubstr("schema 99"));
   EXPECT_THAT(message("{\"event\":\"run_started\",\"schema\":1,\"command\":7}\n"), HasSubstr("results.jsonl:1"));
+  EXPECT_THAT(message("{\"event\":\"run_started\",\"schema\":8.9e23}\n"), HasSubstr("results.jsonl:1"));
   const std::string start = "{\"event\":\"run_started\",\"schema\":1}\n";
   EXPECT_THAT(message(start + "{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{\"verdict\":\"FINE\"}}\n"),
               AllOf(HasSubstr("results.jsonl:2"), HasSubstr("FINE")));
   EXPECT_THAT(message(start + "{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":7}\n"), HasSubstr(":2"));
-  EXPECT_THAT(message(start + "{\"event\":\"case_started\",\"case\":[7]}\n"), HasSubstr(":2"));
+  EXPECT_THAT(message(start + "{\"event\":\"case_started\",\"case\":[7]}\n"),
+              HasSubstr(":2: case_started: type must be"));
+  for (const char* line :
+       {"{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{\"verdict\":\"DRIFT\"}}\n",
+        "{\"event\":\"case_started\",\"case\":{}}\n", "{\"event\":\"run_started\",\"schema\":\"1\"}\n"}) {
+    EXPECT_EQ(message(start + line).find("json.exception"), std::string::npos) << message(start + line);
+  }
 }
 
 TEST_F(ReadRun, AFolderWithoutAJournalIsNotFound) {

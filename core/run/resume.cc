@@ -73,14 +73,18 @@ Status refuse(const fs::path& folder, const std::vector<std::string>& lines) {
   return invalid(text + "; leave the options out or start a new run");
 }
 
-void choose(Resumption& made, const RunOptions& options, const std::map<std::string, const TestCase*>& tests) {
+void choose(Resumption& made, const RunOptions& options, const std::map<std::string, size_t>& tests) {
   std::map<std::string, bool> is_changed;  // by name of the case
   for (size_t i = 0; i < made.record.rows.size(); ++i) {
     const RowRecord& row = made.record.rows[i];
     const CaseOutcome& outcome = made.record.summary.outcomes[i];
     const std::string& name = made.case_of[i];
     const auto [changed, is_new] = is_changed.try_emplace(name, false);
-    if (is_new && !row.digest.empty()) changed->second = case_digest(*tests.at(name)) != row.digest;
+    if (is_new && !row.digest.empty()) {
+      const size_t at = tests.at(name);
+      const CaseSettings own = options.settings.empty() ? CaseSettings() : options.settings[at];
+      changed->second = case_digest(options.cases[at], own) != row.digest;
+    }
     const Verdict verdict = outcome.verdict.verdict;
     const bool asked = row.finished && std::count(options.rerun.begin(), options.rerun.end(), verdict) > 0;
     if (changed->second) made.changed.push_back(outcome.id);
@@ -109,14 +113,7 @@ void erase_rows(Plan& plan, const std::vector<bool>& erased) {
 }  // namespace
 
 Result<Resumption> begin_resume(const RunOptions& options) {
-  std::error_code code;
-  if (!fs::is_directory(options.output, code)) {
-    return not_found(fmt::format("{}: no such folder; expected the output folder of a run", options.output.string()));
-  }
-  if (!fs::exists(options.output / "results.jsonl", code)) {
-    return not_found(
-        fmt::format("{}: no results.jsonl in it; expected the output folder of a run", options.output.string()));
-  }
+  if (Status there = check_run_folder(options.output); !there.ok()) return there;
   Result<FolderLock> lock = FolderLock::take(options.output);
   if (!lock) return lock.status();
   Result<RunRecord> record = read_run(options.output, Detail::kFull, true);
@@ -132,8 +129,8 @@ Result<Resumption> begin_resume(const RunOptions& options) {
                   .row_of = {},
                   .case_of = {}};
   std::vector<std::string> lines = differences(made.record, options);
-  std::map<std::string, const TestCase*> tests;
-  for (const TestCase& test : options.cases) tests.emplace(test.name, &test);
+  std::map<std::string, size_t> tests;  // index of RunOptions::cases
+  for (size_t at = 0; at < options.cases.size(); ++at) tests.emplace(options.cases[at].name, at);
   std::set<std::string> absent;
   for (size_t i = 0; i < rows; ++i) {
     const CaseOutcome& outcome = made.record.summary.outcomes[i];

@@ -245,6 +245,13 @@ TEST(CaseDigest, ChangesWithConfigAndGoldenAndNothingElse) {
   EXPECT_NE(case_list_digest({&test}), list);
   fs::remove(folder / "g.json");
   EXPECT_NE(case_digest(test), before);
+  const std::string own = case_digest(test, {.repeat = 2});
+  EXPECT_EQ(case_digest(test, {}), case_digest(test));
+  EXPECT_NE(own, case_digest(test)) << "what a recipe says counts";
+  EXPECT_NE(case_digest(test, {.platform = "dgx_h100", .repeat = 2}), own);
+  EXPECT_NE(case_list_digest({&test}, {{.repeat = 2}}), case_list_digest({&test}));
+  test.config_text = "a: 2";
+  EXPECT_NE(case_digest(test, {.repeat = 2}), own) << "and its words in the case's text";
   fs::remove_all(folder);
 }
 

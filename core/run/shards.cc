@@ -8,6 +8,8 @@
 
 #include "core/discover/list.h"
 #include "core/golden/digest.h"
+#include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 #include "core/run/case_digest.h"
 #include "core/run/event_file.h"
 #include "core/run/relation_rows.h"
@@ -106,9 +108,11 @@ ShardPlan plan_shards(const RunOptions& options, const Filter& filter) {
   info.count = options.shard->count;
   info.loads = made.loads[info.index - 1];
   std::vector<const TestCase*> cases;
+  std::vector<CaseSettings> settings;
   for (size_t i = 0; i < work.units.size(); ++i) {
     const size_t at = work.units[i].at;
     cases.push_back(&options.cases[at]);
+    if (!options.settings.empty()) settings.push_back(options.settings[at]);
     info.rows += work.units[i].relations.size();
     if (!work.units[i].measured) ++info.estimated;
     plan.mine[at] = made.share_of[i] + 1 == info.index;
@@ -118,7 +122,7 @@ ShardPlan plan_shards(const RunOptions& options, const Filter& filter) {
   if (work.seconds) {
     for (const int64_t time : made.time) info.predicted.push_back(to_seconds(time));
   }
-  info.case_list = case_list_digest(cases);
+  info.case_list = case_list_digest(cases, settings);
   info.partition = partition_digest(options, work, made);
   plan.file = shard_file(options, work, made, info.partition);
   return plan;
@@ -129,21 +133,26 @@ Result<ShardFile> read_shard_file(const std::filesystem::path& file) {
   if (!text) return text.status();
   try {
     const Json json = Json::parse(*text);
-    if (const int schema = json.at("schema").get<int>(); schema != kShardsSchema) {
+    if (const int schema = json::whole<int>(json.at("schema")); schema != kShardsSchema) {
       return invalid(fmt::format("{}: schema {}, this version reads {}; use the assay that wrote it", file.string(),
                                  schema, kShardsSchema));
     }
-    ShardFile read{.partition = json.at("partition"), .count = json.at("count"), .cases = {}};
+    ShardFile read{.partition = json.at("partition"), .count = json::whole<uint32_t>(json.at("count")), .cases = {}};
     for (const Json& entry : json.at("cases")) {
-      read.cases.push_back({.name = entry.at("name"),
-                            .path = entry.at("path"),
-                            .model = entry.at("model"),
-                            .relations = entry.at("relations"),
-                            .shard = entry.at("shard")});
+      ShardedCase one{.name = entry.at("name"),
+                      .path = entry.at("path"),
+                      .model = entry.at("model"),
+                      .relations = entry.at("relations"),
+                      .shard = json::whole<uint32_t>(entry.at("shard"))};
+      if (one.shard < 1 || one.shard > read.count) {
+        return invalid(fmt::format("{}: case {} lies in shard {}, expected 1 to {}", file.string(), one.name, one.shard,
+                                   read.count));
+      }
+      read.cases.push_back(std::move(one));
     }
     return read;
   } catch (const Json::exception& failure) {
-    return invalid(fmt::format("{}: {}", file.string(), failure.what()));
+    return invalid(fmt::format("{}: {}; expected what a shard writes", file.string(), json::reason_of(failure.what())));
   }
 }
 

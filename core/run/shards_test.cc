@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -194,15 +195,41 @@ TEST_F(DurationFiles, WhatIsWrittenIsRead) {
   EXPECT_EQ(durations->cases.at("a@b").load_seconds, 0.25);
 }
 
-TEST_F(DurationFiles, OfAJournalTheLaterEndCountsAndATornLineIsNone) {
+TEST_F(DurationFiles, OfAJournalTheEndAfterAResumeCountsAndATornLineIsNone) {
   const std::string started = R"({"event":"run_started","t":1,"schema":1})";
+  const std::string resumed =
+      "\n"
+      R"({"event":"run_resumed","t":2,"rerun":["a"]})";
   const auto line = [](double seconds) {
-    return R"({"event":"case_finished","t":2,"case":"a","name":"a","verdict":{"verdict":"IDENTICAL"},"summary":{"seconds":)" +
+    return R"({"event":"case_finished","t":2,"case":"a","name":"a","verdict":{"verdict":"IDENTICAL","reason":"","golden":"","metrics":[]},"summary":{"seconds":)" +
            std::to_string(seconds) + "}}";
   };
-  const Result<Durations> durations = read(started + "\n" + line(1) + "\n" + line(2) + "\n" + line(3).substr(0, 90));
+  const Result<Durations> durations =
+      read(started + "\n" + line(1) + resumed + "\n" + line(2) + "\n" + line(3).substr(0, 90));
   ASSERT_TRUE(durations.ok()) << durations.status().message();
   EXPECT_EQ(durations->cases.at("a").seconds, 2);
+  const Result<Durations> begun_again = read(started + "\n" + line(1) + resumed + "\n");
+  ASSERT_TRUE(begun_again.ok()) << begun_again.status().message();
+  EXPECT_TRUE(begun_again->cases.empty()) << "its earlier end is as if it had never been";
+}
+
+TEST_F(DurationFiles, ADamagedJournalIsNamedWithItsLineAndInWordsOfOurOwn) {
+  const std::string started = R"({"event":"run_started","t":1,"schema":1})";
+  for (const auto& [text, part] : {std::pair<std::string, const char*>{started + "\nhallo\n", "d:2: not a JSON object"},
+                                   {started + "\n{\"event\":\"case_finished\",\"case\":7}\n", "d:2: case_finished: "},
+                                   {started + "\n{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{}}\n", "d:2"},
+                                   {R"({"event":"run_started","schema":7})"
+                                    "\n",
+                                    "schema 7"}}) {
+    const Result<Durations> durations = read(text);
+    ASSERT_FALSE(durations.ok()) << text;
+    EXPECT_THAT(durations.status().message(), HasSubstr(part));
+    EXPECT_EQ(durations.status().message().find("json.exception"), std::string::npos) << durations.status().message();
+  }
+  std::ofstream(folder_ / "results.jsonl") << "hallo\n";
+  EXPECT_THAT(read_durations(folder_).status().message(), HasSubstr("results.jsonl:1: not a JSON object"));
+  std::ofstream(folder_ / "results.jsonl") << "";
+  EXPECT_THAT(read_durations(folder_).status().message(), HasSubstr("no run_started line"));
 }
 
 TEST_F(DurationFiles, JunkIsNamed) {
@@ -215,6 +242,7 @@ TEST_F(DurationFiles, JunkIsNamed) {
     const Result<Durations> durations = read(text);
     ASSERT_FALSE(durations.ok()) << text;
     EXPECT_THAT(durations.status().message(), HasSubstr(folder_.string()));
+    EXPECT_EQ(durations.status().message().find("json.exception"), std::string::npos) << durations.status().message();
   }
   EXPECT_EQ(read_durations(folder_ / "none").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(read_durations(folder_).status().code(), StatusCode::kNotFound);
@@ -238,6 +266,23 @@ TEST(Simulate, WithoutLossOrNoiseARunTakesItsShares) {
   EXPECT_NEAR(ten->seconds, 33, 1e-6);
   EXPECT_EQ(ten->loads, 10U);
   EXPECT_FALSE(simulate({}, 1, options).ok());
+}
+
+TEST(ShardFile, WhatCannotBeIsRefusedInOneLine) {
+  const fs::path file = fs::temp_directory_path() / ("assay_shard_file_" + std::to_string(::getpid()) + ".json");
+  const auto message = [&file](const std::string& count, const std::string& shard) {
+    std::ofstream(file) << R"({"schema": 1, "partition": "p", "count": )" << count
+                        << R"(, "cases": [{"name": "a", "path": "p/a", "model": "m", "relations": [""], "shard": )"
+                        << shard << "}]}";
+    const auto read = read_shard_file(file);
+    return read ? std::string("read") : std::string(read.status().message());
+  };
+  EXPECT_EQ(message("2", "2"), "read");
+  EXPECT_THAT(message("2", "0"), HasSubstr("case a lies in shard 0, expected 1 to 2"));
+  EXPECT_THAT(message("2", "3"), HasSubstr("case a lies in shard 3, expected 1 to 2"));
+  EXPECT_THAT(message("8e30", "1"), HasSubstr("8e+30 is no whole number"));
+  EXPECT_THAT(message("2", "-1"), HasSubstr("-1 is no whole number"));
+  fs::remove(file);
 }
 
 TEST(Simulate, IsTheSameForOneSeedAndAnotherForAnother) {

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
+
 namespace assay::run {
 namespace {
 
@@ -92,7 +95,7 @@ std::string to_json(const WorkerPlan& plan) {
 Result<WorkerPlan> parse_worker_plan(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    const int schema = json.at("schema").get<int>();
+    const int schema = json::whole<int>(json.at("schema"));
     if (schema != kPlanSchema) {
       return invalid(fmt::format("worker plan: schema {}, expected {}; runner and worker are of different builds",
                                  schema, kPlanSchema));
@@ -110,7 +113,7 @@ Result<WorkerPlan> parse_worker_plan(const std::string& text) {
     }
     return plan;
   } catch (const Json::exception& failure) {
-    return invalid(std::string("worker plan: ") + failure.what());
+    return invalid("worker plan: " + json::reason_of(failure.what()));
   }
 }
 

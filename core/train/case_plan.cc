@@ -109,9 +109,10 @@ class Planner {
     }
     if ((!test_.before_script.empty() || !test_.after_script.empty()) && !request_.allow_scripts) {
       return unsupported(
-          fmt::format("{}: the case has a {}, which runs as a shell script of this machine: look at it, "
+          fmt::format("{}: the case has {} {}, which runs as a shell script of this machine: look at it, "
                       "then allow it with --allow-scripts",
-                      test_.config, test_.before_script.empty() ? "AFTER_SCRIPT" : "BEFORE_SCRIPT"));
+                      test_.config, test_.before_script.empty() ? "an" : "a",
+                      test_.before_script.empty() ? "AFTER_SCRIPT" : "BEFORE_SCRIPT"));
     }
     if (const std::string* script = variables_.find("TRAINING_SCRIPT_PATH")) {
       base_.script = *script;

@@ -1,6 +1,7 @@
 // CasePlan between the planner and the worker.
 #include <nlohmann/json.hpp>
 
+#include "core/golden/json_reason.h"
 #include "core/train/case_plan.h"
 
 namespace assay::train {
@@ -55,7 +56,7 @@ Result<CasePlan> parse_case_plan(const std::string& text) {
     if (json.contains("throughput_start")) plan.throughput_start = json["throughput_start"].get<std::string>();
     return plan;
   } catch (const Json::exception& failure) {
-    return invalid(std::string("plan of a training case: ") + failure.what());
+    return invalid("plan of a training case: " + json::reason_of(failure.what()));
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/golden/json_reason.h"
+
 namespace assay::train {
 namespace {
 
@@ -111,7 +113,7 @@ Result<Job> parse_job(std::string_view text) {
       visit_folders(job.folders, [&](const char* name, auto& value) { take(*folders, "folders.", name, value); });
     }
   } catch (const std::exception& failure) {
-    return invalid(fmt::format("training job: {}", failure.what()));
+    return invalid(fmt::format("training job: {}", json::reason_of(failure.what())));
   }
   if (Status checked = check(job); !checked.ok()) return checked.with("training job");
   return job;

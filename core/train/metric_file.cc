@@ -13,6 +13,7 @@
 #include "core/golden/json_text.h"
 #include "core/golden/replace_file.h"
 #include "core/golden/text.h"
+#include "core/golden/whole_number.h"
 
 namespace assay::train {
 namespace {
@@ -56,9 +57,11 @@ std::string with_marks(std::string_view text) {
 }
 
 int64_t integer(const Json& json, const std::string& what) {
-  if (json.is_number_integer()) return json.get<int64_t>();
-  if (json.is_number() && json.get<double>() == std::trunc(json.get<double>())) return json.get<int64_t>();
-  throw Broken(fmt::format("{} is {}, expected a whole number", what, json.dump()));
+  try {
+    return json::whole<int64_t>(json);
+  } catch (const Json::exception&) {
+    throw Broken(fmt::format("{} is {}, expected a whole number", what, json.dump()));
+  }
 }
 
 int64_t step_of(const std::string& key, const std::string& metric) {

@@ -21,11 +21,6 @@ void add_choice(po::options_description* options) {
   add_pending_options(options);
 }
 
-int usage(const std::string& message) {
-  std::cerr << "assay: " << message << "\n";
-  return kExitUsage;
-}
-
 // A refusal is an answer, not a bad command line.
 int refused(const Status& status) {
   const int code = fail(status);
@@ -35,6 +30,7 @@ int refused(const Status& status) {
 }  // namespace
 
 int accept_command(const Words& words) {
+  constexpr const char* kUsage = "assay accept CASE (--metric M... | --all) --reason TEXT [options]";
   po::options_description options("options");
   options.add_options()("metric", po::value<Words>(), "metric whose values are accepted, or noise; repeatable")(
       "all", "accept all that the pending golden holds, requests and prompts too")(
@@ -42,21 +38,19 @@ int accept_command(const Words& words) {
       "who", po::value<std::string>()->default_value(""), "who accepts (default: git's user.name, or the login name)");
   add_choice(&options);
   po::variables_map values;
-  if (const auto code =
-          parse("assay accept CASE (--metric M... | --all) --reason TEXT [options]", options, "case", words, &values)) {
-    return *code;
-  }
+  if (const auto code = parse(kUsage, options, "case", words, &values)) return *code;
   if (const auto code = refuse_in_ci("accept")) return *code;
   const Words cases = all(values, "case");
-  if (cases.size() != 1) return usage("accept: name one CASE");
+  if (cases.size() != 1) return refuse(kUsage, "accept: name one CASE");
   govern::AcceptRequest request;
   request.metrics = all(values, "metric");
   const bool whole = values.count("all") != 0;
-  if (whole == !request.metrics.empty()) return usage("accept: give --metric M (repeatable) or --all, one of the two");
+  if (whole == !request.metrics.empty())
+    return refuse(kUsage, "accept: give --metric M (repeatable) or --all, one of the two");
   if (whole) request.metrics = {govern::kAllMetrics};
   request.why = values["reason"].as<std::string>();
   if (text::blank(request.why)) {
-    return usage("accept: a golden changes only with a reason: --reason TEXT");
+    return refuse(kUsage, "accept: a golden changes only with a reason: --reason TEXT");
   }
   request.who = values["who"].as<std::string>();
   if (request.who.empty()) request.who = user_name();
@@ -64,7 +58,9 @@ int accept_command(const Words& words) {
 
   plugin::PluginRegistry registry(search_options(values));
   const compare::ComparatorLookup lookup = comparators_of(registry);
-  const auto item = find_pending_item(cases[0], values, lookup);
+  const auto place = find_pending_place(cases[0]);
+  if (!place) return fail(place.status());
+  const auto item = find_pending_item(*place, values, lookup);
   if (!item) return refused(item.status());
   if (!item->error.ok()) return refused(item->error);
   const auto accepted = govern::accept(item->test, item->pending, request, lookup);
@@ -79,15 +75,18 @@ int accept_command(const Words& words) {
 }
 
 int reject_command(const Words& words) {
+  constexpr const char* kUsage = "assay reject CASE [options]";
   po::options_description options("options");
   add_choice(&options);
   po::variables_map values;
-  if (const auto code = parse("assay reject CASE [options]", options, "case", words, &values)) return *code;
+  if (const auto code = parse(kUsage, options, "case", words, &values)) return *code;
   if (const auto code = refuse_in_ci("reject")) return *code;
   const Words cases = all(values, "case");
-  if (cases.size() != 1) return usage("reject: name one CASE");
+  if (cases.size() != 1) return refuse(kUsage, "reject: name one CASE");
   plugin::PluginRegistry registry(search_options(values));
-  const auto item = find_pending_item(cases[0], values, comparators_of(registry));
+  const auto place = find_pending_place(cases[0]);
+  if (!place) return fail(place.status());
+  const auto item = find_pending_item(*place, values, comparators_of(registry));
   if (!item) return refused(item.status());
   if (Status status = govern::reject(item->pending.path); !status.ok()) return refused(status);
   std::cout << "rejected: " << item->pending.path << " is removed, the golden stays\n";

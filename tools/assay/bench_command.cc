@@ -171,14 +171,12 @@ int bench_command(const Words& given_words) {
   Words given = all(values, "words");
   const std::string what = given.empty() ? "" : given.front();
   if (what != "decode" && what != "prefill" && what != "load") {
-    std::cerr << "assay: bench: " << (what.empty() ? "nothing" : "'" + what + "'")
-              << " to measure, expected decode, prefill or load\nusage: " << kUsage << "\n";
-    return kExitUsage;
+    return refuse(kUsage, (what.empty() ? "bench: nothing" : "bench: '" + what + "'") +
+                              " to measure, expected decode, prefill or load");
   }
   given.erase(given.begin());
   if (dashes != words.end() && !given.empty()) {
-    std::cerr << "assay: bench: a case and MODEL_ARGS together, expected one of them\nusage: " << kUsage << "\n";
-    return kExitUsage;
+    return refuse(kUsage, "bench: a case and MODEL_ARGS together, expected one of them");
   }
   if (dashes != words.end()) given.assign(dashes + 1, words.end());
   const auto settings = parse_settings(all(values, "set"));

@@ -149,8 +149,9 @@ int ci_command(const Words& words) {
       "backend", po::value<std::string>()->default_value(""), "backend, for an engine that needs one")(
       "output", po::value<std::string>()->default_value(""), "folder for our results (default: OUTPUT_PATH/assay)")(
       "timeout", po::value<double>()->default_value(86400), "seconds a repeat may take if the case does not say")(
-      "allow-scripts", "run BEFORE_SCRIPT and AFTER_SCRIPT, allow LD_* in ENV_VARS")(
-      "strict", "EQUIVALENT does not pass")("plugin-path", po::value<Words>(), "folder to look for plugins in first");
+      "allow-scripts", "LD_* in ENV_VARS; BEFORE_SCRIPT and AFTER_SCRIPT of training cases")(
+      "strict", "EQUIVALENT does not pass")("plugin-path", po::value<Words>(),
+                                            "folder to look for plugins in first; repeatable");
   po::variables_map values;
   Words rest = words;
   std::erase(rest, "--");

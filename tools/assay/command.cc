@@ -2,16 +2,57 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
+#include <string_view>
 
+#include "core/command/environment.h"
+#include "core/discover/nearest.h"
 #include "core/golden/text.h"
-
-extern char** environ;  // NOLINT: POSIX names it
 
 namespace assay::cli {
 
 namespace po = boost::program_options;
+
+namespace {
+
+// The options as Boost prints them, without those lines that are about `positional`.
+std::string without(const po::options_description& options, const std::string& positional) {
+  std::stringstream all;
+  all << options;
+  std::string shown;
+  bool about = false;
+  for (std::string line; std::getline(all, line);) {
+    if (!line.starts_with("     ")) about = line.starts_with("  --" + positional + " ");  // else it goes on
+    if (!about) shown += line + "\n";
+  }
+  return shown;
+}
+
+void print_help(const std::string& usage, const po::options_description& options, const std::string& positional) {
+  std::cout << "usage: " << usage << "\n";
+  if (const auto* words = positional.empty() ? nullptr : options.find_nothrow(positional, false)) {
+    std::string name = positional;
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+    std::cout << "  " << name << ": " << words->description() << "\n";
+  }
+  std::cout << "\n" << without(options, positional);
+}
+
+// What the parser has against the words, with the option that may have been meant.
+std::string complaint(const po::error& error, const po::options_description& options) {
+  const auto* unknown = dynamic_cast<const po::unknown_option*>(&error);
+  if (unknown == nullptr) return error.what();
+  std::vector<std::string> names = {"--help"};
+  for (const auto& option : options.options()) names.push_back("--" + option->long_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return error.what() + discover::did_you_mean(unknown->get_option_name(), known);
+}
+
+}  // namespace
 
 std::optional<int> parse(const std::string& usage, const po::options_description& options,
                          const std::string& positional, const Words& words, po::variables_map* values) {
@@ -22,20 +63,28 @@ std::optional<int> parse(const std::string& usage, const po::options_description
   if (!positional.empty()) places.add(positional.c_str(), -1);
   try {
     po::command_line_parser parser(words);
-    parser.options(all_options)
-        .positional(places)
-        .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
-    po::store(parser.run(), *values);
+    parser.options(all_options).style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
+    if (!positional.empty()) parser.positional(places);
+    const po::parsed_options parsed = parser.run();
+    po::store(parsed, *values);
     if (values->count("help") != 0) {
-      std::cout << "usage: " << usage << "\n\n" << options;
+      print_help(usage, options, positional);
       return kExitOk;
+    }
+    for (const po::option& word : parsed.options) {
+      if (!word.string_key.empty()) continue;  // the others have no place to go
+      return refuse(usage, "'" + word.value.front() + "': no such word is expected");
     }
     po::notify(*values);
   } catch (const po::error& error) {
-    std::cerr << "assay: " << error.what() << "\nusage: " << usage << "\n";
-    return kExitUsage;
+    return refuse(usage, complaint(error, options));
   }
   return std::nullopt;
+}
+
+int refuse(const std::string& usage, const std::string& message) {
+  std::cerr << "assay: " << text::printable(message) << "; usage: " << usage.substr(0, usage.find('\n')) << "\n";
+  return kExitUsage;
 }
 
 int fail(const Status& status) {
@@ -59,15 +108,7 @@ Result<std::map<std::string, std::string>> parse_settings(const Words& words) {
   return settings;
 }
 
-std::map<std::string, std::string> environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
-}
+std::map<std::string, std::string> environment() { return command::own_environment(); }
 
 plugin::SearchOptions search_options(const po::variables_map& values) {
   plugin::SearchOptions search;

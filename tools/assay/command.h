@@ -44,11 +44,16 @@ int bench_command(const Words& words);
 int new_command(const Words& words);
 int doctor_command(const Words& words);
 
-// Parses `words` into `values`; the positional words go to the option `positional` ("" : none are allowed). Prints help
-// or a usage error itself. Returns an exit code when the command is to end at once. Option names are never abbreviated.
+// Parses `words` into `values`; the positional words go to the option `positional` ("" : none are allowed), which the
+// help shows as the words that they are. Prints help or a usage error (one line) itself. Returns an exit code when the
+// command is to end at once. Option names are never abbreviated.
 std::optional<int> parse(const std::string& usage, const boost::program_options::options_description& options,
                          const std::string& positional, const Words& words,
                          boost::program_options::variables_map* values);
+
+// A bad command line: prints "assay: message; usage: ..." to stderr, with the first line of `usage`, and returns
+// kExitUsage.
+int refuse(const std::string& usage, const std::string& message);
 
 // Prints "assay: message" to stderr and returns the exit code that fits the status.
 int fail(const Status& status);

@@ -70,9 +70,7 @@ int compare_command(const Words& words) {
   if (const Status known = check_compat(values); !known.ok()) return fail(known);
   const Words files = all(values, "file");
   if (files.size() != 2) {
-    std::cerr << "assay: compare: " << files.size() << " files given, expected GOLDEN and ACTUAL\nusage: " << kUsage
-              << "\n";
-    return kExitUsage;
+    return refuse(kUsage, "compare: " + std::to_string(files.size()) + " files given, expected GOLDEN and ACTUAL");
   }
   auto text = discover::read_file(config, discover::YamlLimits{}.bytes);
   if (!text) return fail(text.status());

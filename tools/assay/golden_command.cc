@@ -98,9 +98,10 @@ int lint_command(const Words& words) {
 
 int golden_command(const Words& words) {
   if (!words.empty() && words[0] == "lint") return lint_command({words.begin() + 1, words.end()});
-  const bool help = !words.empty() && words[0] == "--help";
-  (help ? std::cout : std::cerr) << "usage: " << kUsage << "\n\n  lint   find golden files that cannot do their work\n";
-  return help ? kExitOk : kExitUsage;
+  if (words.empty()) return refuse(kUsage, "golden: expected lint");
+  if (words[0] != "--help") return refuse(kUsage, "golden: '" + words[0] + "': expected lint");
+  std::cout << "usage: " << kUsage << "\n\n  lint   find golden files that cannot do their work\n";
+  return kExitOk;
 }
 
 }  // namespace assay::cli

@@ -39,20 +39,7 @@ std::string first_line(const char* command) {
   return line;
 }
 
-// Where pending goldens named by `word` are to be looked for.
-struct Place {
-  std::string case_path;
-  std::string file;  // name of one pending file; empty: any
-};
-
-Place place_of(const std::string& word) {
-  const fs::path path(word);
-  const auto name = parse_golden_name(path.filename().string());
-  if (!name || !name->pending) return {word, ""};
-  return {path.has_parent_path() ? path.parent_path().string() : ".", path.filename().string()};
-}
-
-bool matches(const govern::PendingItem& item, const Place& place, const po::variables_map& values) {
+bool matches(const govern::PendingItem& item, const PendingPlace& place, const po::variables_map& values) {
   const std::string file = fs::path(item.pending.path).filename().string();
   const auto name = parse_golden_name(file);
   const std::string environment = values["environment"].as<std::string>();
@@ -88,25 +75,36 @@ compare::ComparatorLookup comparators_of(plugin::PluginRegistry& registry) {
   return [&registry](std::string_view metric) { return registry.comparator_table(metric); };
 }
 
-Result<govern::PendingItem> find_pending_item(const std::string& word, const po::variables_map& values,
-                                              const compare::ComparatorLookup& lookup) {
-  const Place place = place_of(word);
-  const auto cases = discover::discover({place.case_path});
+Result<PendingPlace> find_pending_place(const std::string& word) {
+  const fs::path path(word);
+  PendingPlace place{.word = word, .file = "", .cases = {}};
+  std::string folder = word;
+  if (const auto name = parse_golden_name(path.filename().string()); name && name->pending) {
+    folder = path.has_parent_path() ? path.parent_path().string() : ".";
+    place.file = path.filename().string();
+  }
+  auto cases = discover::discover({folder});
   if (!cases) return cases.status();
-  if (cases->empty()) return not_found(place.case_path + ": no case here");
-  auto items = govern::pending_items(*cases, values["pending-dir"].as<std::string>(), lookup);
+  if (cases->empty()) return not_found(folder + ": no case here; expected a case folder or a pending golden in one");
+  place.cases = *std::move(cases);
+  return place;
+}
+
+Result<govern::PendingItem> find_pending_item(const PendingPlace& place, const po::variables_map& values,
+                                              const compare::ComparatorLookup& lookup) {
+  auto items = govern::pending_items(place.cases, values["pending-dir"].as<std::string>(), lookup);
   if (!items) return items.status();
   items->erase(std::remove_if(items->begin(), items->end(),
                               [&](const govern::PendingItem& item) { return !matches(item, place, values); }),
                items->end());
-  if (items->empty() && cases->size() == 1) {
-    if (Status has = govern::check_has_golden(cases->front()); !has.ok()) return has;
+  if (items->empty() && place.cases.size() == 1) {
+    if (Status has = govern::check_has_golden(place.cases.front()); !has.ok()) return has;
   }
-  if (items->empty()) return not_found(word + ": no pending golden; 'assay record' makes one");
+  if (items->empty()) return not_found(place.word + ": no pending golden; 'assay record' makes one");
   if (items->size() > 1) {
     std::string names;
     for (const govern::PendingItem& item : *items) names += (names.empty() ? "" : ", ") + item.pending.path;
-    return invalid(word + ": several pending goldens, name one of " + names);
+    return invalid(place.word + ": several pending goldens, name one of " + names);
   }
   return std::move(items->front());
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "assay/case.h"
 #include "core/compare/judge.h"
@@ -25,9 +26,20 @@ std::string user_name();
 // Metric name → comparator, from `registry`, which must outlive it.
 compare::ComparatorLookup comparators_of(plugin::PluginRegistry& registry);
 
-// The one pending golden that CASE (a case folder, its model_config.yaml or a pending file) and --environment,
-// --platform and --pending-dir of `values` mean. kNotFound: none; kInvalid: several (names them), no case.
-Result<govern::PendingItem> find_pending_item(const std::string& word,
+// Where pending goldens that a word of the command line names are to be looked for.
+struct PendingPlace {
+  std::string word;             // as it was given
+  std::string file;             // name of one pending file; empty: any
+  std::vector<TestCase> cases;  // at least one
+};
+
+// CASE: a case folder, its model_config.yaml, a folder of cases or a pending file. kNotFound, kInfra: there is no such
+// path, or no case in it.
+Result<PendingPlace> find_pending_place(const std::string& word);
+
+// The one pending golden that `place` and --environment, --platform and --pending-dir of `values` mean. kNotFound:
+// none; kInvalid: several (names them), or a case that has no golden.
+Result<govern::PendingItem> find_pending_item(const PendingPlace& place,
                                               const boost::program_options::variables_map& values,
                                               const compare::ComparatorLookup& lookup);
 

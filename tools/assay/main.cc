@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <iostream>
+#include <string_view>
 
+#include "core/discover/nearest.h"
 #include "tools/assay/command.h"
 #include "tools/assay/version.h"
 
@@ -48,10 +50,7 @@ void print_help(std::ostream& out) {
          "exit codes: 0 all passed, 1 a verdict failed, 2 bad command line, 3 infrastructure only, 4 nothing ran\n";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const Words words(argv + 1, argv + argc);
+int dispatch(const Words& words) {
   if (words.empty()) {
     print_help(std::cerr);
     return assay::cli::kExitUsage;
@@ -66,12 +65,19 @@ int main(int argc, char** argv) {
   }
   const auto* command = std::find_if(std::begin(kCommands), std::end(kCommands),
                                      [&](const Command& candidate) { return words[0] == candidate.name; });
-  if (command == std::end(kCommands)) {
-    std::cerr << "assay: no command '" << words[0] << "'; 'assay --help' lists them\n";
-    return assay::cli::kExitUsage;
-  }
+  if (command != std::end(kCommands)) return command->run(Words(words.begin() + 1, words.end()));
+  std::vector<std::string_view> known;
+  for (const Command& candidate : kCommands) known.emplace_back(candidate.name);
+  return assay::cli::fail(assay::invalid("no command '" + words[0] + "'" +
+                                         assay::discover::did_you_mean(words[0], known) +
+                                         "; 'assay --help' lists them"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    const int code = command->run(Words(words.begin() + 1, words.end()));
+    const int code = dispatch(Words(argv + 1, argv + argc));
     std::cout.flush();
     if (std::cout || code != assay::cli::kExitOk) return code;
     std::cerr << "assay: standard output is closed or full: what was asked for could not be printed\n";

@@ -33,7 +33,7 @@ int merge_command(const Words& words) {
   const std::optional<bool> colour = wants_colour(values["color"].as<std::string>());
   if (!colour) return fail(invalid("--color: expected auto, always or never"));
   const Words runs = all(values, "run");
-  if (runs.empty()) return fail(invalid(std::string("merge: no RUN given; usage: ") + kUsage));
+  if (runs.empty()) return refuse(kUsage, "merge: no RUN given");
   if (values.count("output") == 0) return fail(invalid("merge: --output DIR is missing; it is never one of the runs"));
   ReportTargets targets{.json = values.count("json") != 0,
                         .junit = values["junit"].as<std::string>(),

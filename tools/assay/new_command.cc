@@ -8,8 +8,12 @@
 #include <iostream>
 
 #include "core/discover/discover.h"
+#include "core/discover/engine_options.h"
 #include "core/discover/input_path.h"
 #include "core/discover/json_text.h"
+#include "core/discover/yaml_tree.h"
+#include "core/golden/text.h"
+#include "core/plugin/registry.h"
 #include "tools/assay/command.h"
 
 namespace assay::cli {
@@ -21,6 +25,8 @@ namespace {
 
 constexpr const char* kUsage = "assay new CASE_DIR [--like CASE | --checkpoint DIR] [--prompt TEXT]... [options]";
 constexpr const char* kPrompt = "Everyone is permitted to copy and distribute verbatim copies";
+
+constexpr size_t kMostPromptBytes = size_t{1} << 30;
 
 struct NewCase {
   fs::path folder;
@@ -136,17 +142,70 @@ Status write(const fs::path& file, const std::string& text) {
   return out ? Status() : infra(file.string() + ": cannot be written: " + std::strerror(errno));
 }
 
+// Both files, or none and no new folder.
+Status write_case(const fs::path& folder, const std::string& config, const std::string& prompts) {
+  std::error_code error;
+  fs::path made = folder;  // the first folder that is not there yet
+  while (made.has_parent_path() && made != made.parent_path() && !fs::exists(made.parent_path(), error)) {
+    made = made.parent_path();
+  }
+  if (!fs::create_directories(folder, error)) {
+    const std::string why = error ? error.message() : "it was made by somebody else";
+    return infra(folder.string() + ": cannot be made: " + why);
+  }
+  Status status = write(folder / "model_config.yaml", config);
+  if (status.ok()) status = write(folder / "prompts.jsonl", prompts);
+  if (!status.ok()) {
+    fs::remove_all(made, error);
+    return status;
+  }
+  std::cout << (folder / "model_config.yaml").string() << "\n" << (folder / "prompts.jsonl").string() << "\n";
+  return {};
+}
+
+Status check_prompt(const std::string& prompt) {
+  if (prompt.empty()) return invalid("is empty; an engine has nothing to go on from, give some text");
+  for (size_t at = 0; at < prompt.size();) {
+    const text::CodePoint point = text::decode(prompt, at);
+    if (!point.valid) return invalid(fmt::format("'{}' is no UTF-8 text", prompt));
+    at += point.length;
+  }
+  return {};
+}
+
+// A file of prompts is copied byte by byte, once it reads as a run will read it.
 Result<std::string> prompts_text(const NewCase& wanted) {
   if (!wanted.prompt_file.empty()) {
-    std::ifstream in(wanted.prompt_file, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    if (!in || text.empty()) return not_found("--prompt-file " + wanted.prompt_file + ": cannot be read, or is empty");
-    return text;
+    discover::EngineOptions options;
+    options.prompt_file = fs::absolute(wanted.prompt_file).string();
+    const Result<std::vector<std::string>> prompts = discover::load_prompts(options, "");
+    if (!prompts) return prompts.status();
+    for (size_t i = 0; i < prompts->size(); ++i) {
+      const Status good = check_prompt((*prompts)[i]);
+      if (!good.ok()) return good.with(fmt::format("--prompt-file {}: prompt {}", wanted.prompt_file, i + 1));
+    }
+    return discover::read_file(options.prompt_file, kMostPromptBytes);
   }
   std::string text;
-  for (const std::string& prompt : wanted.prompts.empty() ? Words{kPrompt} : wanted.prompts)
+  for (const std::string& prompt : wanted.prompts.empty() ? Words{kPrompt} : wanted.prompts) {
+    if (const Status good = check_prompt(prompt); !good.ok()) return good.with("--prompt");
     text += "{\"text\": " + quoted(prompt) + "}\n";
+  }
   return text;
+}
+
+// What a run would not find, either.
+Status check_plugins(const NewCase& wanted, const plugin::SearchOptions& search) {
+  plugin::PluginRegistry registry(search);
+  if (!wanted.engine.empty()) {
+    const auto engine = registry.find(plugin::Kind::kEngine, wanted.engine);
+    if (!engine) return engine.status().with("--engine");
+  }
+  for (const std::string& metric : wanted.metrics) {
+    const auto comparator = registry.find_metric_comparator(metric);
+    if (!comparator) return comparator.status().with("--metrics");
+  }
+  return {};
 }
 
 Status check(const NewCase& wanted) {
@@ -164,6 +223,10 @@ Status check(const NewCase& wanted) {
     return invalid("--prompt and --prompt-file: expected one of them");
   if (!wanted.checkpoint.empty() && !fs::is_directory(wanted.checkpoint, error))
     return not_found("--checkpoint " + wanted.checkpoint + ": no such folder");
+  if (!wanted.tokenizer_model.empty() && !fs::exists(wanted.tokenizer_model, error))
+    return not_found("--tokenizer-model " + wanted.tokenizer_model + ": no such file");
+  if (!wanted.like.empty() && !(wanted.tokenizer_type + wanted.tokenizer_model).empty())
+    return invalid("--like brings its own tokenizer: leave --tokenizer-type and --tokenizer-model out");
   if (wanted.tokens < 1) return invalid("--tokens " + std::to_string(wanted.tokens) + ": expected 1 or more");
   if (wanted.metamorphic && !wanted.metrics.empty())
     return invalid("--metamorphic and --metrics: relations judge without a golden, metrics with one; choose");
@@ -185,15 +248,19 @@ int new_command(const Words& words) {
       "tokens", po::value<int>()->default_value(32), "tokens to generate")(
       "engine", po::value<std::string>()->default_value(""), "engine plugin")(
       "metrics", po::value<Words>(), "a metric that judges against a golden; repeatable")(
-      "metamorphic", "judged by relations, without a golden (the default without --metrics)");
+      "metamorphic", "judged by relations, without a golden (the default without --metrics)")(
+      "plugin-path", po::value<Words>(), "folder to look for --engine and --metrics in first; repeatable");
   po::variables_map values;
   if (const auto code = parse(kUsage, options, "case", words, &values)) return *code;
   const Words folders = all(values, "case");
   if (folders.size() != 1) {
-    std::cerr << "assay: new: expected one folder\nusage: " << kUsage << "\n";
-    return kExitUsage;
+    return refuse(kUsage, "new: " + std::to_string(folders.size()) + " folders given, expected one");
   }
   const auto text = [&values](const char* name) { return values[name].as<std::string>(); };
+  for (const char* name : {"like", "checkpoint", "tokenizer-type", "tokenizer-model", "prompt-file", "engine"}) {
+    if (values[name].defaulted() || !text(name).empty()) continue;
+    return refuse(kUsage, fmt::format("new: --{} is empty", name));
+  }
   NewCase wanted{.folder = fs::path(folders[0] + "/").lexically_normal().parent_path(),
                  .like = text("like"),
                  .checkpoint = text("checkpoint"),
@@ -210,13 +277,9 @@ int new_command(const Words& words) {
   if (!arguments) return fail(arguments.status());
   const Result<std::string> prompts = prompts_text(wanted);
   if (!prompts) return fail(prompts.status());
-  std::error_code error;
-  if (!fs::create_directories(wanted.folder, error))
-    return fail(infra(wanted.folder.string() + ": cannot be made: " + error.message()));
-  for (const auto& [file, content] :
-       {std::pair("model_config.yaml", config_text(wanted, *arguments)), std::pair("prompts.jsonl", *prompts)}) {
-    if (Status status = write(wanted.folder / file, content); !status.ok()) return fail(status);
-    std::cout << (wanted.folder / file).string() << "\n";
+  if (Status status = check_plugins(wanted, search_options(values)); !status.ok()) return fail(status);
+  if (Status status = write_case(wanted.folder, config_text(wanted, *arguments), *prompts); !status.ok()) {
+    return fail(status);
   }
   const std::string setting = wanted.like.empty() && wanted.checkpoint.empty() ? " --set CHECKPOINT_LOAD_PATH=DIR" : "";
   std::cout << "next: assay " << (wanted.metrics.empty() ? "run " : "record ") << wanted.folder.string() << setting

@@ -56,8 +56,11 @@ int plugin_command(const Words& words) {
   if (const auto code = parse(kUsage, options, "action", words, &values)) return *code;
   const Words actions = all(values, "action");
   if (actions.size() != 1 || (actions[0] != "list" && actions[0] != "doctor")) {
-    std::cerr << "assay: plugin: expected one of list, doctor, new, test\nusage: " << kUsage << "\n";
-    return kExitUsage;
+    const std::string seen = actions.size() > 1 && (actions[0] == "list" || actions[0] == "doctor")
+                                 ? actions[0] + ": '" + actions[1] + "': no such word is expected"
+                             : actions.empty() ? "expected one of list, doctor, new, test"
+                                               : "'" + actions[0] + "': expected one of list, doctor, new, test";
+    return refuse(kUsage, "plugin " + seen);
   }
   const plugin::DoctorReport report = plugin::doctor(search_options(values));
   if (values.count("json") != 0) {

@@ -80,8 +80,7 @@ int plugin_new_command(const Words& words) {
   if (const auto code = parse(kUsage, options, "name", words, &values)) return *code;
   const Words names = all(values, "name");
   if (names.size() != 1) {
-    std::cerr << "assay: plugin new: expected one name\nusage: " << kUsage << "\n";
-    return kExitUsage;
+    return refuse(kUsage, "plugin new: " + std::to_string(names.size()) + " names given, expected one");
   }
   const std::string kind = values["kind"].as<std::string>();
   if (kind != "engine" && kind != "comparator" && kind != "launcher") {

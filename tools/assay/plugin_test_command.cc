@@ -21,8 +21,7 @@ int plugin_test_command(const Words& words) {
   if (const auto code = parse(kUsage, options, "file", words, &values)) return *code;
   const Words files = all(values, "file");
   if (files.empty()) {
-    std::cerr << "assay: plugin test: expected a file\nusage: " << kUsage << "\n";
-    return kExitUsage;
+    return refuse(kUsage, "plugin test: no file given, expected one or more");
   }
   const double seconds = values["timeout"].as<double>();
   if (!(seconds >= 0.1 && seconds <= 86400)) return fail(invalid("--timeout: expected 0.1 to 86400 seconds"));

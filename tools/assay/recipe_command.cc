@@ -8,6 +8,7 @@
 #include "core/recipe/catalogue.h"
 #include "core/recipe/list.h"
 #include "tools/assay/command.h"
+#include "tools/assay/part_options.h"
 #include "tools/assay/recipe_run.h"
 #include "tools/assay/run_options.h"
 
@@ -104,13 +105,18 @@ int list(const Words& words) {
 }
 
 int run_workloads(const Words& words) {
+  constexpr unsigned kHelpColumns = 100;
   po::options_description description(
-      "options (--environment and --platform select workloads; --strict: warnings, too, fail)");
+      "options (--environment and --platform select workloads; --strict: warnings, too, fail)", kHelpColumns);
   add_query_options(&description);
-  add_run_options(&description);
+  add_run_options(&description, "recipe files, or folders of them");
   add_report_options(&description);
-  po::variables_map values;
-  if (const auto code = parse("assay recipe run FILE... [options]", description, "path", words, &values)) return *code;
+  add_part_options(&description);
+  po::variables_map asked;
+  if (const auto code = parse("assay recipe run FILE... [options]", description, "path", words, &asked)) return *code;
+  const Result<po::variables_map> settled = with_parts(description, std::move(asked), {"recipe", "run"});
+  if (!settled) return fail(settled.status());
+  const po::variables_map& values = *settled;
   const auto query = catalogue_options(values);
   if (!query) return fail(query.status());
   const auto catalogue = read(values, *query);
@@ -134,6 +140,7 @@ int run_workloads(const Words& words) {
   command.insert(command.end(), words.begin(), words.end());
   auto options = make_run_options(values, command, std::move(work.cases));
   if (!options) return fail(options.status());
+  if (Status taken = take_parts(values, &*options); !taken.ok()) return fail(taken);
   options->settings = std::move(work.settings);
   options->variables.insert(work.variables.begin(), work.variables.end());
   const int code = run_and_report(values, *std::move(options));
@@ -143,20 +150,14 @@ int run_workloads(const Words& words) {
 }  // namespace
 
 int recipe_command(const Words& words) {
-  const std::string usage = "usage: assay recipe list|run FILE... [options]\n";
-  if (words.empty()) {
-    std::cerr << usage;
-    return kExitUsage;
-  }
+  constexpr const char* kUsage = "assay recipe list|run FILE... [options]";
+  if (words.empty()) return refuse(kUsage, "recipe: expected list or run");
   const Words rest(words.begin() + 1, words.end());
   if (words[0] == "list") return list(rest);
   if (words[0] == "run") return run_workloads(rest);
-  if (words[0] == "--help") {
-    std::cout << usage << "\n'assay recipe list --help' and 'assay recipe run --help' tell more.\n";
-    return kExitOk;
-  }
-  std::cerr << "assay: recipe has no command '" << text::printable(words[0]) << "'\n" << usage;
-  return kExitUsage;
+  if (words[0] != "--help") return refuse(kUsage, "recipe: '" + words[0] + "': expected list or run");
+  std::cout << "usage: " << kUsage << "\n\n'assay recipe list --help' and 'assay recipe run --help' tell more.\n";
+  return kExitOk;
 }
 
 }  // namespace assay::cli

@@ -56,8 +56,7 @@ int report_command(const Words& words) {
   if (const auto code = parse(kUsage, options, "run", words, &values)) return *code;
   const Words folders = all(values, "run");
   if (folders.size() != 1) {
-    std::cerr << "assay: report: " << folders.size() << " folders given, expected one RUN\nusage: " << kUsage << "\n";
-    return kExitUsage;
+    return refuse(kUsage, "report: " + std::to_string(folders.size()) + " folders given, expected one RUN");
   }
   const Format* format = find_format(format_name);
   if (format == nullptr)

@@ -9,7 +9,10 @@
 #include <system_error>
 
 #include "core/command/redact.h"
+#include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 #include "core/run/events.h"
+#include "core/run/read_run.h"
 
 namespace assay::cli {
 
@@ -18,7 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kPathOptions[] = {"junit", "tap", "github-summary", "history", "recorded", "output", "profile"};
+constexpr const char* kPathOptions[] = {"junit",    "tap",    "github-summary", "history",
+                                        "recorded", "output", "profile",        "root"};
 
 std::string absolute_of(const std::string& path) {
   std::error_code code;
@@ -47,33 +51,54 @@ struct Start {
   std::string directory;
 };
 
-Result<Start> read_start(const fs::path& folder) {
+// "run", "recipe run": what comes before the options and paths of a recorded command.
+std::string command_of(const Words& words) {
+  if (words.size() < 2) return "?";
+  return words[1] + (words[1] == "recipe" && words.size() > 2 ? " " + words[2] : "");
+}
+
+std::string remedy_for(const Words& words) {
+  const std::string made = command_of(words);
+  if (made == "run" || made == "recipe run") return "go on with it by 'assay " + made + " --resume'";
+  return "only runs of 'assay run' and 'assay recipe run' can be resumed";
+}
+
+Result<Start> read_start(const fs::path& folder, const Words& wanted) {
   const fs::path file = folder / "results.jsonl";
+  std::error_code code;
+  if (Status there = run::check_run_folder(folder); !there.ok()) return there.with("--resume");
   std::ifstream stream(file, std::ios::binary);
+  if (!stream || fs::is_directory(file, code)) {
+    return infra("--resume " + folder.string() + ": its results.jsonl cannot be read; check the permissions");
+  }
   std::string line;
-  if (!std::getline(stream, line)) {
-    return not_found("--resume " + folder.string() + ": no results.jsonl in it; expected the output folder of a run");
+  if (!std::getline(stream, line) || stream.eof()) {  // a torn line is no line
+    return invalid("--resume " + folder.string() + ": its results.jsonl " +
+                   (line.empty() ? "is empty" : "is cut off in its first line") +
+                   ": the run ended before it had written down how it was started; start it anew");
   }
   const Result<nlohmann::ordered_json> event = run::parse_line(line);
   if (!event || (*event)["event"] != run::event::kRunStarted) {
     return invalid(file.string() + ":1: no run_started line; expected the journal of a run");
   }
   try {
-    const int schema = event->value("schema", 0);
+    const int schema = json::whole(*event, "schema", 0);
     if (schema != run::kEventSchema) {
       return invalid(file.string() + ":1: schema " + std::to_string(schema) + ", this version reads " +
                      std::to_string(run::kEventSchema) + "; use the assay that wrote it");
     }
     Start start{event->value("run_command", event->value("command", Words())), event->value("directory", "")};
-    if (start.command.size() < 2 || start.command[1] != "run") {
-      return invalid("--resume " + folder.string() + ": made by '" +
-                     (start.command.size() < 2 ? "?" : "assay " + start.command[1]) +
-                     "'; only runs of 'assay run' can be resumed");
+    const Words& words = start.command;
+    const auto end = std::min(words.size(), wanted.size() + 1);
+    if (end < 2 ||
+        !std::equal(words.begin() + 1, words.begin() + static_cast<ptrdiff_t>(end), wanted.begin(), wanted.end())) {
+      return invalid("--resume " + folder.string() + ": made by 'assay " + command_of(words) + "', " +
+                     remedy_for(words));
     }
-    start.command.erase(start.command.begin(), start.command.begin() + 2);
+    start.command.erase(start.command.begin(), start.command.begin() + static_cast<ptrdiff_t>(end));
     return start;
   } catch (const nlohmann::json::exception& failure) {
-    return invalid(file.string() + ":1: " + failure.what());
+    return invalid(file.string() + ":1: run_started: " + json::reason_of(failure.what()));
   }
 }
 
@@ -116,9 +141,10 @@ Status check_secrets(const po::variables_map& recorded) {
 
 }  // namespace
 
-Result<po::variables_map> resume_values(const po::options_description& description, po::variables_map values) {
+Result<po::variables_map> resume_values(const po::options_description& description, po::variables_map values,
+                                        const Words& command) {
   const std::string folder = absolute_of(values["resume"].as<std::string>());
-  const Result<Start> start = read_start(folder);
+  const Result<Start> start = read_start(folder, command);
   if (!start) return start.status();
   po::variables_map recorded;
   try {

@@ -48,11 +48,11 @@ int review_command(const Words& words) {
   if (!items) return fail(items.status());
   if (json) {
     std::cout << govern::items_json(*items);
-    return kExitOk;
+    return cases->empty() ? kExitNothingRan : kExitOk;
   }
   if (items->empty()) {
     std::cout << "no pending goldens in " << cases->size() << " cases\n";
-    return kExitOk;
+    return cases->empty() ? kExitNothingRan : kExitOk;
   }
   if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0) return print_list(*items);
   std::string who = values["who"].as<std::string>();

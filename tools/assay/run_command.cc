@@ -2,13 +2,11 @@
 
 #include <iostream>
 
-#include "core/run/durations.h"
 #include "core/run/run.h"
 #include "core/run/secrets.h"
-#include "core/run/shards.h"
 #include "tools/assay/command.h"
+#include "tools/assay/part_options.h"
 #include "tools/assay/report_run.h"
-#include "tools/assay/resume_options.h"
 #include "tools/assay/run_options.h"
 #include "tools/assay/run_reporter.h"
 
@@ -31,58 +29,23 @@ namespace {
 
 constexpr unsigned kHelpColumns = 100;  // in fewer, the help would need more lines than a screen has
 
-// --rerun of a resumed run, --shard and --durations of any other.
-Status take_parts(const po::variables_map& values, run::RunOptions* options) {
-  if (options->resume) {
-    if (values.count("rerun") == 0) return {};
-    Result<std::vector<Verdict>> rerun = parse_rerun(values["rerun"].as<std::string>(), options->strict);
-    if (!rerun) return rerun.status();
-    options->rerun = *std::move(rerun);
-    return {};
-  }
-  if (values.count("shard") == 0) return {};
-  Result<run::ShardOptions> shard = run::parse_shard(values["shard"].as<std::string>());
-  if (!shard) return shard.status();
-  for (const std::string& path : all(values, "durations")) {
-    Result<run::Durations> durations = run::read_durations(path);
-    if (!durations) return durations.status().with("--durations");
-    for (auto& [name, duration] : durations->cases) shard->durations.cases.insert_or_assign(name, duration);
-  }
-  options->shard = *std::move(shard);
-  return {};
-}
-
 }  // namespace
 
 int run_command(const Words& words) {
   po::options_description description("options", kHelpColumns);
   add_run_options(&description);
   add_report_options(&description);
-  description.add_options()("metamorphic", "judge all cases by relations, not by goldens")(
-      "shard", po::value<std::string>(), "i/n: part i of n of the cases")(
-      "durations", po::value<Words>(), "for --shard: earlier run that tells how long cases take")(
-      "resume", po::value<std::string>(), "go on with the run of this output folder")(
-      "rerun", po::value<std::string>(), "with --resume: verdicts to run again, or failed");
-  po::variables_map values;
-  if (const auto code = parse("assay run [PATH]... [options]", description, "path", words, &values)) return *code;
-  const bool resume = values.count("resume") != 0;
-  if (values.count("rerun") != 0 && !resume) return fail(invalid("--rerun: only with --resume RUN"));
-  if (values.count("durations") != 0 && values.count("shard") == 0 && !resume) {
-    return fail(invalid("--durations: only with --shard i/n"));
-  }
-  if (resume) {
-    Result<po::variables_map> resumed = resume_values(description, std::move(values));
-    if (!resumed) return fail(resumed.status());
-    values = *std::move(resumed);
-  }
+  add_part_options(&description);
+  po::variables_map given;
+  if (const auto code = parse("assay run [PATH]... [options]", description, "path", words, &given)) return *code;
+  const Result<po::variables_map> values = with_parts(description, std::move(given), {"run"});
+  if (!values) return fail(values.status());
   Words command = {"assay", "run"};
   command.insert(command.end(), words.begin(), words.end());
-  auto options = make_run_options(values, command);
+  auto options = make_run_options(*values, command);
   if (!options) return fail(options.status());
-  options->metamorphic = values.count("metamorphic") != 0;
-  options->resume = resume;
-  if (Status taken = take_parts(values, &*options); !taken.ok()) return fail(taken);
-  return run_and_report(values, *std::move(options));
+  if (Status taken = take_parts(*values, &*options); !taken.ok()) return fail(taken);
+  return run_and_report(*values, *std::move(options));
 }
 
 int run_and_report(const po::variables_map& values, run::RunOptions options) {

@@ -69,8 +69,8 @@ Status check_recorded(const run::RunOptions& options) {
 
 }  // namespace
 
-void add_run_options(po::options_description* options) {
-  options->add_options()("path", po::value<Words>(), "case folders, or folders of cases (default: .)")(
+void add_run_options(po::options_description* options, const char* paths) {
+  options->add_options()("path", po::value<Words>(), paths)(
       "set", po::value<Words>(), "NAME=VALUE: a variable that cases name as ${NAME}; repeatable")(
       "environment", po::value<std::string>()->default_value("dev"), "which golden files: environment")(
       "platform", po::value<std::string>()->default_value(""), "which golden files: platform (default: the backend's)")(
@@ -88,8 +88,8 @@ void add_run_options(po::options_description* options) {
       "launcher-options", po::value<std::string>()->default_value(""), "JSON object, over what --profile says")(
       "profile", po::value<std::string>()->default_value(""), "YAML or JSON file of options for the launcher")(
       "output", po::value<std::string>()->default_value(""), "folder for the results (default: below assay-out/)")(
-      "plugin-path", po::value<Words>(), "folder to look for plugins in first; repeatable")("allow-scripts",
-                                                                                            "allow LD_* in ENV_VARS");
+      "plugin-path", po::value<Words>(), "folder to look for plugins in first; repeatable")(
+      "allow-scripts", "LD_* in ENV_VARS; scripts of training cases");
 }
 
 namespace {
@@ -183,6 +183,7 @@ Result<run::RunOptions> make_run_options(const po::variables_map& values, const 
 
 const std::atomic<bool>* cancel_on_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, request_cancel);
+  std::signal(SIGPIPE, SIG_IGN);
   return &cancel_requested;
 }
 

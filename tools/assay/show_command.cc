@@ -163,17 +163,15 @@ int show_command(const Words& words) {
     return show_checkpoint(values["checkpoint"].as<std::string>(), json);
   }
   if (paths.size() != 1 || values.count("checkpoint") != 0) {
-    std::cerr << "assay: show: expected one CASE, or --checkpoint DIR\nusage: " << kUsage << "\n";
-    return kExitUsage;
+    return refuse(kUsage, "show: expected one CASE, or --checkpoint DIR");
   }
   const auto settings = parse_settings(all(values, "set"));
   if (!settings) return fail(settings.status());
   const auto cases = discover::discover(paths);
   if (!cases) return fail(cases.status());
   if (cases->size() != 1) {
-    std::cerr << "assay: show: " << paths[0] << " holds " << cases->size() << " cases, expected one; 'assay list "
-              << paths[0] << "' names them\n";
-    return kExitUsage;
+    return fail(invalid("show: " + paths[0] + " holds " + std::to_string(cases->size()) +
+                        " cases, expected one; 'assay list " + paths[0] + "' names them"));
   }
   const TestCase& test_case = cases->front();
   discover::Variables variables;

@@ -41,6 +41,7 @@ Status check(const po::variables_map& values) {
       return invalid(fmt::format("--{}: expected 0 to {}", name, kMostCases));
     }
   }
+  if (values["seed"].as<int64_t>() < 0) return invalid("--seed: expected 0 or more");
   for (const char* name : {"loss-rate", "restart", "start", "noise"}) {
     const double value = values[name].as<double>();
     if (!(value >= 0 && value <= kMostSeconds)) return invalid(fmt::format("--{}: expected 0 to 1e7", name));
@@ -70,14 +71,14 @@ int simulate_command(const Words& words) {
                                               "seconds from the loss of a worker to the start of the next")(
       "start", po::value<double>()->default_value(1), "seconds that a worker takes before its first load")(
       "noise", po::value<double>()->default_value(0.1), "spread of case times: deviation of the logarithm")(
-      "seed", po::value<uint64_t>()->default_value(1), "of the random numbers")("json", "one JSON object a line");
+      "seed", po::value<int64_t>()->default_value(1), "of the random numbers")("json", "one JSON object a line");
   po::variables_map values;
   if (const auto code = parse(kUsage, description, "run", words, &values)) return *code;
   const Result<std::vector<uint32_t>> workers = parse_workers(values["workers"].as<std::string>());
   if (!workers) return fail(workers.status());
   if (Status status = check(values); !status.ok()) return fail(status);
   const Words runs = all(values, "run");
-  if (runs.empty()) return fail(invalid(std::string("simulate: no RUN given; usage: ") + kUsage));
+  if (runs.empty()) return refuse(kUsage, "simulate: no RUN given");
   run::Durations durations;
   for (const std::string& path : runs) {
     Result<run::Durations> read = run::read_durations(path);
@@ -91,7 +92,7 @@ int simulate_command(const Words& words) {
                                        .start_seconds = values["start"].as<double>(),
                                        .restart_seconds = values["restart"].as<double>(),
                                        .noise = values["noise"].as<double>(),
-                                       .seed = values["seed"].as<uint64_t>()};
+                                       .seed = static_cast<uint64_t>(values["seed"].as<int64_t>())};
   const bool json = values.count("json") != 0;
   if (!json) {
     std::cout << fmt::format("{:>8} {:>12} {:>12} {:>12} {:>6} {:>8} {:>8} {:>8} {:>11}\n", "workers", "work s",

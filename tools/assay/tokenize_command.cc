@@ -36,8 +36,7 @@ int tokenize_command(const Words& words) {
   const Status status = model::tokenize_lines(std::cin, std::cout, **tokenizer, values.count("decode") != 0);
   std::cout.flush();
   if (!status.ok()) {
-    std::cerr << "assay: tokenize: " << status.message() << "\n";
-    return status.code() == StatusCode::kInfra ? kExitInfra : kExitFailed;
+    return fail(status.with("tokenize")) == kExitInfra ? kExitInfra : kExitFailed;
   }
   return kExitOk;
 }

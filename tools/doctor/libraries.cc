@@ -1,7 +1,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -93,6 +95,37 @@ std::string on_path(const std::string& program, const std::string& path) {
   return "";
 }
 
+// The launcher needs these; sacct tells it of jobs that Slurm itself has forgotten.
+constexpr std::array kSlurmNeeds = {"sbatch", "scontrol", "squeue", "scancel"};
+constexpr const char* kSlurmAccounts = "sacct";
+
+void examine_slurm(const DoctorInput& input, std::vector<Finding>* findings) {
+  const auto variable = input.environment.find("PATH");
+  const std::string path = variable == input.environment.end() ? "" : variable->second;
+  std::vector<std::string> missing;
+  for (const char* program : kSlurmNeeds) {
+    if (on_path(program, path).empty()) missing.emplace_back(program);
+  }
+  const bool accounts = !on_path(kSlurmAccounts, path).empty();
+  if (missing.size() == kSlurmNeeds.size() && !accounts) {
+    findings->push_back(
+        {"slurm", "commands", State::kOk, "none: this is no Slurm machine, launcher slurm is not for it", ""});
+    return;
+  }
+  if (!missing.empty()) {
+    findings->push_back({"slurm", "commands", State::kWarning,
+                         fmt::format("missing: {}; launcher slurm cannot work", fmt::join(missing, ", ")),
+                         "put Slurm's bin folder on PATH, or name the programs in options of the launcher"});
+    return;
+  }
+  const std::string all = fmt::format("{} are there", fmt::join(kSlurmNeeds, ", "));
+  findings->push_back(
+      {"slurm", "commands", State::kOk,
+       all +
+           (accounts ? ", and sacct" : "; sacct is not: jobs that Slurm has forgotten (MinJobAge) cannot be asked for"),
+       ""});
+}
+
 }  // namespace
 
 void examine_libraries(const DoctorInput& input, std::vector<Finding>* findings) {
@@ -104,18 +137,7 @@ void examine_libraries(const DoctorInput& input, std::vector<Finding>* findings)
   std::ifstream driver("/proc/driver/nvidia/version");
   std::string line;
   if (std::getline(driver, line)) findings->push_back({"libraries", "kernel module", State::kOk, line, ""});
-  const auto path = input.environment.find("PATH");
-  std::string missing;
-  for (const char* program : {"sbatch", "squeue", "sacct", "scancel"}) {
-    const std::string file = on_path(program, path == input.environment.end() ? "" : path->second);
-    if (file.empty()) missing += (missing.empty() ? "" : ", ") + std::string(program);
-  }
-  const bool none = missing == "sbatch, squeue, sacct, scancel";
-  findings->push_back({"slurm", "commands", missing.empty() || none ? State::kOk : State::kWarning,
-                       missing.empty() ? "sbatch, squeue, sacct and scancel are there"
-                       : none          ? "none: this is no Slurm machine, launcher slurm is not for it"
-                                       : "missing: " + missing,
-                       missing.empty() || none ? "" : "put Slurm's bin folder on PATH"});
+  examine_slurm(input, findings);
 }
 
 }  // namespace assay::doctor
