@@ -7,6 +7,9 @@ function(assay_library name)
   add_library(assay::${name} ALIAS assay_${name})
   target_include_directories(assay_${name} PUBLIC ${assay_SOURCE_DIR})
   target_link_libraries(assay_${name} PUBLIC ${ARG_DEPS} PRIVATE assay_settings)
+  if(ASSAY_FUZZ)
+    target_compile_options(assay_${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>")
+  endif()
 endfunction()
 
 # assay_plugin(NAME SOURCES... [DEPS...]): shared object NAME.so that exports assay_plugin_query alone.
@@ -24,7 +27,7 @@ endfunction()
 # PLUGINS names plugin targets that must be built before the program runs.
 function(assay_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS;PLUGINS" ${ARGN})
-  if(NOT ASSAY_TESTS)
+  if(NOT ASSAY_TESTS OR (ASSAY_TESTS STREQUAL "UNIT" AND ARG_LABELS MATCHES "slow|system"))
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})
@@ -40,6 +43,9 @@ function(assay_test name)
     set_property(GLOBAL APPEND PROPERTY ASSAY_GPU_TESTS ${name})
     # A false alarm of g++ 12 at -O3: the destructor of a vector of floats, in a test of the decode kernels.
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-free-nonheap-object>")
+  else()
+    # Half of what is compiled is tests: their own code is not optimised, what they test is.
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
 endfunction()

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/command/guardian.h"
+#include "core/command/held_signals.h"
 #include "core/command/proc_file.h"
 #include "core/command/process_table.h"
 
@@ -49,12 +50,6 @@ class Fd {
  private:
   int fd_;
 };
-
-std::string new_mark() {
-  static std::atomic<uint64_t> count{0};
-  std::random_device random;
-  return fmt::format("{}-{}-{:08x}{:08x}", ::getpid(), count.fetch_add(1), random(), random());
-}
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -100,6 +95,28 @@ Status refusal(const GuardianReport& report, const std::string& program, const f
 }
 
 }  // namespace
+
+std::string new_mark() {
+  static std::atomic<uint64_t> count{0};
+  std::random_device random;
+  return fmt::format("{}-{}-{:08x}{:08x}", ::getpid(), count.fetch_add(1), random(), random());
+}
+
+void end_marked(const std::string& mark) {
+  const std::string wanted = fmt::format("{}={}", kMarkVariable, mark);
+  const Clock::time_point give_up = Clock::now() + kSweepLimit;
+  ProcessTable table;
+  for (bool found = true; found && Clock::now() < give_up && table.read();) {
+    found = false;
+    for (size_t i = 0; i < table.size(); ++i) {
+      if (table.zombie(i) || !proc_environment_has(table.pid(i), wanted)) continue;
+      if (proc_name(table.pid(i)) == kGuardianName) continue;  // it ends its tree, and itself after that
+      ::kill(table.pid(i), SIGKILL);
+      found = true;
+    }
+    if (found) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
 
 std::string exit_text(int code, int signal) {
   if (signal == 0) return fmt::format("exit code {}", code);
@@ -189,8 +206,11 @@ class Command::Running {
     orders.grace_ms = static_cast<int>(std::max<int64_t>(options_.kill_grace.count(), 0));
     orders.table = &table_;
     begin_ = Clock::now();
-    guardian_ = ::fork();
-    if (guardian_ == 0) guard(orders);
+    {
+      const HeldSignals held;  // until the guardian holds them itself: it must not run the caller's handlers
+      guardian_ = ::fork();
+      if (guardian_ == 0) guard(orders);
+    }
     if (guardian_ < 0) return infra(fmt::format("fork for {}: {}", options_.argv.front(), std::strerror(errno)));
     report_end = Fd();
     input_ = Fd();
@@ -238,7 +258,6 @@ class Command::Running {
   }
 
   uint64_t memory() const { return memory_; }
-  uint64_t peak_memory() const { return peak_; }
   pid_t pid() const { return leader_; }
 
  private:
@@ -353,7 +372,7 @@ class Command::Running {
       end.leftovers = report->leftovers;
       end.survivors = report->survivors;
     } else {
-      sweep();
+      end_marked(mark_);
       end.signal = SIGKILL;
       limit_text_ = limit_ == Limit::kNone ? "its guardian process was killed, and the command with it" : limit_text_;
       limit_ = limit_ == Limit::kNone ? Limit::kStopped : limit_;
@@ -373,22 +392,6 @@ class Command::Running {
     if (options_.output_limit == 0 || fd.get() < 0 || ::fstat(fd.get(), &told) != 0 || !S_ISREG(told.st_mode)) return;
     if (static_cast<uint64_t>(told.st_size) <= options_.output_limit) return;
     [[maybe_unused]] const int done = ::ftruncate(fd.get(), static_cast<off_t>(options_.output_limit));
-  }
-
-  // Kills whatever has the mark, until nothing has.
-  void sweep() {
-    const std::string wanted = fmt::format("{}={}", kMarkVariable, mark_);
-    const Clock::time_point give_up = Clock::now() + kSweepLimit;
-    for (bool found = true; found && Clock::now() < give_up;) {
-      found = false;
-      if (!table_.read()) return;
-      for (size_t i = 0; i < table_.size(); ++i) {
-        if (table_.zombie(i) || !proc_environment_has(table_.pid(i), wanted)) continue;
-        ::kill(table_.pid(i), SIGKILL);
-        found = true;
-      }
-      if (found) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
   }
 
   CommandOptions options_;
@@ -425,7 +428,6 @@ std::optional<CommandEnd> Command::wait(std::chrono::milliseconds most) {
 CommandEnd Command::wait() { return *running_->wait_until(std::nullopt); }
 void Command::stop() { running_->limit(Limit::kStopped, "stopped", GuardianCommand::kTerminate); }
 uint64_t Command::memory() const { return running_->memory(); }
-uint64_t Command::peak_memory() const { return running_->peak_memory(); }
 
 Result<CommandEnd> run_command(CommandOptions options) {
   Result<Command> command = Command::start(std::move(options));

@@ -42,6 +42,13 @@ struct CommandOptions {
   std::function<bool()> cancelled = {};                 // asked every few milliseconds; empty: never
 };
 
+// A value of kMarkVariable that no other process of this machine has.
+std::string new_mark();
+
+// Kills every process that was executed with this mark, or forked from one, until there is none; gives up after
+// seconds. Guardians are left alone: they notice, and end their commands.
+void end_marked(const std::string& mark);
+
 // What ended a command before its time.
 enum class Limit : uint8_t { kNone, kTime, kMemory, kOutput, kCancelled, kStopped };
 
@@ -87,9 +94,8 @@ class Command {
   // Begins the end: SIGTERM to every process, SIGKILL after the grace. Its limit is then kStopped.
   void stop();
 
-  // Anonymous resident memory of the tree now and at most so far, bytes.
+  // Anonymous resident memory of the tree now, bytes.
   uint64_t memory() const;
-  uint64_t peak_memory() const;
 
  private:
   class Running;

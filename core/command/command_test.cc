@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <thread>
@@ -278,6 +280,56 @@ TEST_F(CommandRun, DestroyingItEndsTheTree) {
     Command moved = *std::move(command);
   }
   EXPECT_THAT(living(), IsEmpty());
+}
+
+// What the program left behind hears no SIGTERM; the order to kill comes while it is seen to whether it ends by itself.
+TEST_F(CommandRun, AnOrderToKillJustAfterTheProgramsEndIsHeard) {
+  CommandOptions asked = options({"leave", folder_.string()});
+  asked.kill_grace = 20s;
+  Result<Command> command = Command::start(asked);
+  ASSERT_TRUE(command.ok());
+  wait_for_noted(2);
+  while (lives(command->pid())) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(50ms);  // the guardian knows it now, and waits for the others for some time
+  const auto begin = std::chrono::steady_clock::now();
+  { const Command destroyed = *std::move(command); }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_THAT(living(), IsEmpty());
+}
+
+std::atomic<pid_t> handlers_owner{0};  // NOLINT: a signal handler can reach nothing else
+std::atomic<int> handlers_pipe{-1};    // NOLINT: likewise
+
+// A handler of the caller's, for instance that of Ctrl-C, is for the caller alone to run.
+TEST_F(CommandRun, NoOtherProcessRunsTheCallersSignalHandlers) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setpgid(0, 0);
+    handlers_owner = ::getpid();
+    handlers_pipe = ends[1];
+    ::signal(SIGUSR1, [](int) {
+      if (::getpid() != handlers_owner) [[maybe_unused]]
+        const ssize_t n = ::write(handlers_pipe, "x", 1);
+    });
+    const pid_t sender = ::fork();
+    if (sender == 0) {
+      ::signal(SIGUSR1, SIG_IGN);
+      for (;;) ::kill(0, SIGUSR1);
+    }
+    int failed = 0;
+    for (int i = 0; i < 60; ++i) failed += run_command(options({"exit", "0"})).ok() ? 0 : 1;
+    ::kill(sender, SIGKILL);
+    ::_exit(failed);
+  }
+  ::close(ends[1]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  char byte = 0;
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "a handler ran in another process";
+  ::close(ends[0]);
 }
 
 TEST_F(CommandRun, TheDeathOfTheCallerEndsTheTree) {

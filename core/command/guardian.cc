@@ -13,6 +13,8 @@
 #include <csignal>
 #include <initializer_list>
 
+#include "core/command/held_signals.h"
+
 namespace assay::command {
 namespace {
 
@@ -37,7 +39,7 @@ class Guardian {
 
   [[noreturn]] void run() {
     ::setsid();
-    ::prctl(PR_SET_NAME, "assay-guard");
+    ::prctl(PR_SET_NAME, kGuardianName);
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -104,10 +106,7 @@ class Guardian {
       ::_exit(127);
     };
     if (orders_.folder != nullptr && ::chdir(orders_.folder) != 0) fail(GuardianReport::kFolder);
-    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    release_signals();
     ::execve(orders_.program, orders_.argv, orders_.envp);
     fail(GuardianReport::kExecute);
     ::_exit(127);
@@ -131,12 +130,10 @@ class Guardian {
     }
     // What ends together with the program is no leftover.
     const int64_t settled = now_ms() + kSettleMs;
-    while (reap() && now_ms() < settled) {
-      const GuardianOrder order = wait_ms(10);
-      if (order == GuardianOrder::kKill) break;
-    }
+    GuardianOrder order = GuardianOrder::kNone;
+    while (order == GuardianOrder::kNone && reap() && now_ms() < settled) order = wait_ms(10);
     leftovers_ = signal_all(0);
-    end_tree(leftovers_ > 0 ? orders_.grace_ms : 0);
+    end_tree(leftovers_ > 0 && order != GuardianOrder::kKill ? orders_.grace_ms : 0);
   }
 
   enum class GuardianOrder { kNone, kTerminate, kKill };

@@ -9,6 +9,8 @@
 
 namespace assay::command {
 
+inline constexpr const char* kGuardianName = "assay-guard";  // proc_name() of guardians
+
 // What the guardian is told, made before the fork: nothing is allocated after it.
 struct GuardianOrders {
   const char* program = nullptr;  // path

@@ -6,14 +6,17 @@
 
 namespace assay::command {
 
-std::string last_lines(const std::filesystem::path& file, size_t lines, size_t bytes) {
+std::string last_lines(const std::filesystem::path& file, const Redactor& redactor, size_t lines, size_t bytes) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   if (!in) return "";
   const auto size = static_cast<size_t>(std::max<std::streamoff>(in.tellg(), 0));
-  const size_t take = std::min(size, bytes);
+  const size_t take = std::min(size, bytes + redactor.longest());
   std::string text(take, '\0');
   in.seekg(static_cast<std::streamoff>(size - take));
   in.read(text.data(), static_cast<std::streamsize>(take));
+  text.resize(static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));  // it may have been cut meanwhile
+  text = redactor.excerpt(text, take == size);
+  if (text.size() > bytes) text.erase(0, text.size() - bytes);
   std::vector<std::string> parts(1);
   for (const char c : text) {
     if (c == '\n') {

@@ -18,6 +18,13 @@ uint64_t proc_kilobytes(const std::filesystem::path& file, std::string_view name
   return 0;
 }
 
+std::string proc_name(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  std::getline(in, name);
+  return name;
+}
+
 bool proc_environment_has(pid_t pid, std::string_view pair) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
   for (std::string one; std::getline(in, one, '\0');) {

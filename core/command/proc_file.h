@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace assay::command {
@@ -14,5 +15,8 @@ uint64_t proc_kilobytes(const std::filesystem::path& file, std::string_view name
 
 // Whether the environment that a process was executed with holds "NAME=value"; false where it cannot be read.
 bool proc_environment_has(pid_t pid, std::string_view pair);
+
+// Name of a process as the kernel has it, at most 15 bytes; "" when it is gone.
+std::string proc_name(pid_t pid);
 
 }  // namespace assay::command

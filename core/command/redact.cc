@@ -38,6 +38,8 @@ std::string escaped(std::string_view value) {
       text += c;
     } else if (c == '\n' || c == '\t' || c == '\r') {
       text += c == '\n' ? "\\n" : c == '\t' ? "\\t" : "\\r";
+    } else if (c == '\b' || c == '\f') {
+      text += c == '\b' ? "\\b" : "\\f";
     } else if (byte < 0x20) {
       text += "\\u00";
       text += kHex[byte >> 4];
@@ -53,6 +55,18 @@ bool is_name(std::string_view text) {
   const auto fits = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
          std::all_of(text.begin(), text.end(), fits);
+}
+
+// The first bytes of a file, in pieces.
+void copy_beginning(const fs::path& from, size_t bytes, std::ofstream& to) {
+  std::ifstream in(from, std::ios::binary);
+  std::string piece;
+  for (size_t left = bytes; left > 0 && in;) {
+    piece.resize(std::min(left, kPiece));
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    to.write(piece.data(), in.gcount());
+    left -= piece.size();
+  }
 }
 
 }  // namespace
@@ -72,13 +86,9 @@ void Redactor::add(const std::map<std::string, std::string>& environment) {
 
 void Redactor::add(std::string_view name, std::string_view value) {
   if (value.size() < kLeastEcho || !is_secret_name(name) || is_plain(value)) return;
-  const auto known = [&](const Secret& secret) { return secret.value == value; };
-  if (std::any_of(secrets_.begin(), secrets_.end(), known)) return;
-  secrets_.push_back({std::string(name), std::string(value)});
+  if (std::find(spellings_.begin(), spellings_.end(), value) != spellings_.end()) return;
   spellings_.emplace_back(value);
   if (std::string json = escaped(value); json != value) spellings_.push_back(std::move(json));
-  std::stable_sort(secrets_.begin(), secrets_.end(),
-                   [](const Secret& a, const Secret& b) { return a.value.size() > b.value.size(); });
   std::stable_sort(spellings_.begin(), spellings_.end(),
                    [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
 }
@@ -92,6 +102,22 @@ std::string Redactor::text(std::string_view text) const {
     }
   }
   return result;
+}
+
+std::string Redactor::excerpt(std::string_view part, bool whole) const {
+  std::string shown = text(part);
+  size_t begin = 0;
+  size_t end = shown.size();
+  for (const std::string_view spelling : spellings_) {
+    const size_t most = std::min(spelling.size() - 1, shown.size());
+    for (size_t n = most; !whole && n > begin; --n) {
+      if (shown.starts_with(spelling.substr(spelling.size() - n))) begin = n;
+    }
+    for (size_t n = most; n >= kLeastEcho && n > shown.size() - end; --n) {
+      if (shown.ends_with(spelling.substr(0, n))) end = shown.size() - n;
+    }
+  }
+  return begin < end ? shown.substr(begin, end - begin) : "";
 }
 
 std::string Redactor::value(std::string_view name, std::string_view value) const {
@@ -112,7 +138,7 @@ std::vector<std::string> Redactor::words(const std::vector<std::string>& words) 
   return result;
 }
 
-// Pieces overlap by what the longest value may need: the end of a piece that could begin a value waits for the next.
+// Pieces are cut where no value lies across the cut and none can begin before it and end behind what was read.
 Status Redactor::file(const fs::path& path) const {
   if (spellings_.empty()) return {};
   std::error_code code;
@@ -123,38 +149,29 @@ Status Redactor::file(const fs::path& path) const {
   };
   std::ifstream in(path, std::ios::binary);
   if (!in) return failed("it cannot be read");
-  const size_t longest = spellings_.front().size();
   const fs::path changed = path.string() + ".redacted";
   std::ofstream out;
   std::string pending;
-  std::string clean;  // length of what was read and holds nothing, before `out` is needed
-  size_t clean_bytes = 0;
+  size_t clean_bytes = 0;  // length of what was read and holds nothing, before `out` is needed
   std::string piece(kPiece, '\0');
   for (bool more = true; more;) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     const auto got = static_cast<size_t>(in.gcount());
     more = got == piece.size();
     pending.append(piece, 0, got);
-    std::string done = text(pending);
-    size_t keep = more ? std::min(longest - 1, done.size()) : 0;
-    const bool holds = done != pending;
-    if (holds && !out.is_open()) {
+    const size_t finished = more ? cut_between_values(pending) : pending.size();
+    const std::string_view before = std::string_view(pending).substr(0, finished);
+    const std::string done = text(before);
+    if (done != before && !out.is_open()) {
       out.open(changed, std::ios::binary | std::ios::trunc);
-      std::ifstream before(path, std::ios::binary);
-      for (size_t left = clean_bytes; left > 0;) {
-        clean.resize(std::min(left, kPiece));
-        before.read(clean.data(), static_cast<std::streamsize>(clean.size()));
-        out.write(clean.data(), static_cast<std::streamsize>(clean.size()));
-        left -= clean.size();
-      }
+      copy_beginning(path, clean_bytes, out);
     }
-    const size_t finished = done.size() - keep;
     if (out.is_open()) {
-      out.write(done.data(), static_cast<std::streamsize>(finished));
+      out.write(done.data(), static_cast<std::streamsize>(done.size()));
     } else {
       clean_bytes += finished;
     }
-    pending = done.substr(finished);
+    pending.erase(0, finished);
   }
   if (!out.is_open()) return {};
   out.close();
@@ -168,6 +185,37 @@ Status Redactor::file(const fs::path& path) const {
   errno = code.value();
   fs::remove(changed, code);
   return failed("it cannot be replaced");
+}
+
+size_t Redactor::cut_between_values(std::string_view text) const {
+  size_t cut = text.size() - std::min(text.size(), longest() - 1);
+  for (bool moved = true; moved && cut > 0;) {
+    moved = false;
+    for (const std::string& spelling : spellings_) {
+      const size_t from = cut - std::min(cut, spelling.size() - 1);
+      const size_t at = text.find(spelling, from);
+      if (at >= cut) continue;
+      cut = at;
+      moved = true;
+    }
+  }
+  return cut;
+}
+
+Status Redactor::folder(const fs::path& path) const {
+  Status first;
+  if (spellings_.empty()) return first;
+  std::error_code code;
+  std::vector<fs::path> files;  // gathered before any is replaced
+  for (fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, code), end;
+       !code && at != end; at.increment(code)) {
+    std::error_code ignored;
+    if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) files.push_back(at->path());
+  }
+  for (const fs::path& one : files) {
+    if (Status done = file(one); !done.ok() && first.ok()) first = done;
+  }
+  return first;
 }
 
 }  // namespace assay::command

@@ -17,11 +17,6 @@ inline constexpr std::string_view kRedacted = "***";
 // The name of a variable holds KEY, TOKEN, API, PASSWORD or SECRET, in any case.
 bool is_secret_name(std::string_view name);
 
-struct Secret {
-  std::string name;  // of the variable
-  std::string value;
-};
-
 // Knows the values that must not be shown. Copyable; const methods are safe from any thread.
 class Redactor {
  public:
@@ -37,6 +32,10 @@ class Redactor {
   // Every known value replaced by ***, the longest first. Values also as JSON writes them (escaped).
   std::string text(std::string_view text) const;
 
+  // As text(), for a part of a longer text that is still written: what may be the rest of a value at its beginning is
+  // left out (unless the part is the `whole` text so far), and so is what may be the beginning of one at its end.
+  std::string excerpt(std::string_view part, bool whole) const;
+
   // A variable in a listing: *** for a secret name, however short the value; else text(value).
   std::string value(std::string_view name, std::string_view value) const;
 
@@ -45,17 +44,24 @@ class Redactor {
   std::vector<std::string> words(const std::vector<std::string>& words) const;
 
   // Rewrites a file without the known values; one that holds none, or is not there, is left untouched. Large files are
-  // read in pieces. Fails with kInfra; the old file may then still be there as it was.
+  // read in pieces. The file is replaced: nobody may be writing to it. Fails with kInfra; the old file may then still
+  // be there as it was.
   Status file(const std::filesystem::path& path) const;
 
-  // The secrets noted, the longest value first.
-  const std::vector<Secret>& secrets() const { return secrets_; }
-  bool empty() const { return secrets_.empty(); }
+  // file() of every regular file in a folder and in the folders below it, links apart. Goes on after a failure and
+  // returns the first.
+  Status folder(const std::filesystem::path& path) const;
+
+  bool empty() const { return spellings_.empty(); }
   // What is looked for: the values, and how JSON writes them where that differs; the longest first.
   const std::vector<std::string>& spellings() const { return spellings_; }
+  // Bytes of the longest of them; 0: there is none.
+  size_t longest() const { return spellings_.empty() ? 0 : spellings_.front().size(); }
 
  private:
-  std::vector<Secret> secrets_;
+  // The last place up to which `text` can be dealt with before its continuation is known.
+  size_t cut_between_values(std::string_view text) const;
+
   std::vector<std::string> spellings_;  // values and their escaped forms, longest first
 };
 

@@ -5,6 +5,9 @@
 
 #include <fstream>
 
+#include "core/command/environment.h"
+#include "core/command/log_tail.h"
+
 namespace assay::command {
 namespace {
 
@@ -23,7 +26,7 @@ TEST(Redact, ReplacesEveryEchoOfAValue) {
   EXPECT_EQ(redactor.text("x abcd1234 y abcd z /root"), "x *** y *** z /root");
   EXPECT_EQ(redactor.text("abcd1234abcd1234"), "******");
   EXPECT_EQ(redactor.text(""), "");
-  EXPECT_EQ(redactor.secrets().size(), 2U);
+  EXPECT_EQ(redactor.spellings().size(), 2U);
 }
 
 TEST(Redact, LeavesAloneWhatIsNoSecret) {
@@ -45,6 +48,16 @@ TEST(Redact, ReadsWordsOfACommandLine) {
 TEST(Redact, KnowsAValueAsJsonWritesIt) {
   Redactor redactor(Environment{{"API_KEY", "a\"b\\c\nd"}});
   EXPECT_EQ(redactor.text(R"({"k": "a\"b\\c\nd"} )"), R"({"k": "***"} )");
+  EXPECT_EQ(Redactor(Environment{{"API_KEY", "ab\b\fcd"}}).text(R"({"k": "ab\b\fcd"})"), R"({"k": "***"})");
+}
+
+TEST(OwnEnvironment, IsThatOfGetenv) {
+  ::setenv("REDACT_TEST_A", "x=y", 1);
+  ::setenv("REDACT_TEST_EMPTY", "", 1);
+  const std::map<std::string, std::string> own = own_environment();
+  EXPECT_EQ(own.at("REDACT_TEST_A"), "x=y");
+  EXPECT_EQ(own.at("REDACT_TEST_EMPTY"), "");
+  EXPECT_EQ(own.count("REDACT_TEST_ABSENT"), 0U);
 }
 
 class RedactFile : public testing::Test {
@@ -71,6 +84,52 @@ TEST_F(RedactFile, TakesOutValuesWhereverTheyLie) {
     EXPECT_TRUE(after(filler + "abcdefgh" + filler + "abcdefg", redactor) == filler + "***" + filler + "abcdefg")
         << before;
   }
+}
+
+TEST_F(RedactFile, TakesOutTheLongerOfTwoValuesThatBeginAlike) {
+  const Redactor redactor(Environment{{"API_KEY", "abcdefgh"}, {"MY_TOKEN", "abcd"}, {"B_TOKEN", "ghij"}});
+  for (size_t before = (1U << 20) - 12; before <= (1U << 20) + 1; ++before) {
+    const std::string filler(before, '.');
+    EXPECT_TRUE(after(filler + "abcdefgh" + filler, redactor) == filler + "***" + filler) << before;
+    EXPECT_TRUE(after(filler + "abcdefghij" + filler, redactor) == filler + "***ij" + filler) << before;
+  }
+}
+
+TEST_F(RedactFile, AFolderIsCleanedWithAllThatLiesBelow) {
+  namespace fs = std::filesystem;
+  const fs::path folder = file_.string() + ".d";
+  fs::create_directories(folder / "attempt_0/1");
+  for (const char* name : {"a.log", "attempt_0/1/stderr.log"}) std::ofstream(folder / name) << "key abcdefgh";
+  std::ofstream(file_) << "of somebody else: abcdefgh";
+  fs::create_symlink(file_, folder / "link");
+  EXPECT_TRUE(Redactor(Environment{{"API_KEY", "abcdefgh"}}).folder(folder).ok());
+  const auto text = [](const fs::path& file) {
+    std::ifstream in(file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(text(folder / "a.log"), "key ***");
+  EXPECT_EQ(text(folder / "attempt_0/1/stderr.log"), "key ***");
+  EXPECT_EQ(text(file_), "of somebody else: abcdefgh");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  fs::remove_all(folder);
+  EXPECT_TRUE(Redactor(Environment{{"API_KEY", "abcdefgh"}}).folder(folder).ok()) << "nothing is there";
+}
+
+// A tail that begins or ends anywhere in a value shows no part of it that could be used.
+TEST_F(RedactFile, NoCutLeavesAPartOfAValue) {
+  const Redactor redactor(Environment{{"API_KEY", "k1k2k3k4k5k6"}});
+  std::ofstream(file_) << "before k1k2k3k4k5k6 after\nmore\n";
+  for (size_t bytes = 1; bytes < 40; ++bytes) {
+    const std::string tail = last_lines(file_, redactor, 3, bytes);
+    EXPECT_LE(tail.size(), bytes + 3);  // " | " for a line's end
+    EXPECT_EQ(tail.find_first_of("k123456"), std::string::npos) << bytes << ": " << tail;
+  }
+  EXPECT_EQ(last_lines(file_, redactor), "before *** after | more");
+  std::ofstream(file_) << "still written: k1k2k3";
+  EXPECT_EQ(last_lines(file_, redactor), "still written: ");
+  std::ofstream(file_) << "one\ntwo\nthree\n\nfour\x01\n";
+  EXPECT_EQ(last_lines(file_, Redactor(), 2), "three | four?");
+  EXPECT_EQ(last_lines(file_.string() + ".absent", redactor), "");
 }
 
 TEST_F(RedactFile, IsQuietAboutAFileThatIsNotThere) {

@@ -6,6 +6,7 @@
 #include "core/compare/render.h"
 #include "core/compare/verdict_value.h"
 #include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 
 namespace assay::compare {
 namespace {
@@ -61,9 +62,9 @@ Finding finding_in(const Json& object) {
   finding.verdict = verdict_in(object);
   finding.note = object.at("note").get<bool>();
   finding.request = object.at("request").get<std::string>();
-  finding.index = object.at("index").get<int64_t>();
-  finding.compared = object.at("compared").get<uint64_t>();
-  finding.differing = object.at("differing").get<uint64_t>();
+  finding.index = json::whole<int64_t>(object.at("index"));
+  finding.compared = json::whole<uint64_t>(object.at("compared"));
+  finding.differing = json::whole<uint64_t>(object.at("differing"));
   finding.max_abs_difference = number_in(object.at("max_abs_difference"));
   finding.smallest_passing_tolerance = number_in(object.at("smallest_passing_tolerance"));
   finding.message = object.at("message").get<std::string>();

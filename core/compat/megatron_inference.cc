@@ -73,11 +73,10 @@ class Judge {
     prefill_count();
     for (const auto& [id, result] : golden_.members) {
       if (!is_request(id)) continue;
-      id_ = to_utf8(id);
       try {
         request(result, subscript(actual_, id));
       } catch (PyError& error) {
-        if (error.kind != "KeyError") error.message = "request " + id_ + ": " + error.message;
+        if (error.kind != "KeyError") error.message = "request " + to_utf8(id) + ": " + error.message;
         throw;
       }
     }
@@ -228,7 +227,6 @@ class Judge {
   const Value& golden_;
   const Value& actual_;
   const Metrics& metrics_;
-  std::string id_;
   std::vector<std::string> done_;
 };
 

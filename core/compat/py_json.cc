@@ -226,15 +226,15 @@ class Loader {
       }
     } else {
       if (places->empty()) {
-        for (size_t i = 0; i < members.size(); ++i) places->emplace(members[i].first, i);
+        for (size_t i = 0; i < members.size(); ++i) places->emplace(members[i].key, i);
       }
       const auto [place, added] = places->emplace(key, members.size());
       if (!added) {
-        members[place->second].second = std::move(value);
+        members[place->second].value = std::move(value);
         return;
       }
     }
-    members.emplace_back(std::move(key), std::move(value));
+    members.push_back({std::move(key), std::move(value)});
   }
 
   std::u32string_view text_;

@@ -16,16 +16,16 @@ bool equal_inside(const Value& a, const Value& b) {
 
 bool equal_dicts(const Value& a, const Value& b) {
   return a.members.size() == b.members.size() && std::all_of(a.members.begin(), a.members.end(), [&](const auto& own) {
-           const Value* other = b.find(own.first);
-           return other != nullptr && equal_inside(own.second, *other);
+           const Value* other = b.find(own.key);
+           return other != nullptr && equal_inside(own.value, *other);
          });
 }
 
 }  // namespace
 
 const Value* Value::find(std::u32string_view key) const {
-  const auto found = std::find_if(members.begin(), members.end(), [&](const auto& one) { return one.first == key; });
-  return found == members.end() ? nullptr : &found->second;
+  const auto found = std::find_if(members.begin(), members.end(), [&](const auto& one) { return one.key == key; });
+  return found == members.end() ? nullptr : &found->value;
 }
 
 const char* type_name(const Value& value) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace assay::compat {
@@ -18,16 +17,22 @@ struct PyError {
 struct Value {
   enum class Kind : uint8_t { kNone, kBool, kInt, kBigInt, kFloat, kText, kList, kDict };
   Kind kind = Kind::kNone;
-  int64_t integer = 0;                                    // kBool (0, 1), kInt
-  double number = 0;                                      // kFloat
-  std::string digits;                                     // kBigInt, beyond int64: sign and digits, no leading zero
-  std::u32string text;                                    // kText: code points; lone surrogates are possible
-  std::vector<Value> items;                               // kList
-  std::vector<std::pair<std::u32string, Value>> members;  // kDict: each key once, in order of first appearance
+  int64_t integer = 0;       // kBool (0, 1), kInt
+  double number = 0;         // kFloat
+  std::string digits;        // kBigInt, beyond int64: sign and digits, no leading zero
+  std::u32string text;       // kText: code points; lone surrogates are possible
+  std::vector<Value> items;  // kList
+  struct Member;
+  std::vector<Member> members;  // kDict: each key once, in order of first appearance
 
   bool is_number() const { return kind >= Kind::kBool && kind <= Kind::kFloat; }
   bool is_integer() const { return kind >= Kind::kBool && kind <= Kind::kBigInt; }
   const Value* find(std::u32string_view key) const;  // of a kDict; nullptr: none
+};
+
+struct Value::Member {
+  std::u32string key;
+  Value value;
 };
 
 const char* type_name(const Value& value);  // "int"

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,24 +12,36 @@
 #include <cstring>
 
 namespace assay {
+namespace {
+
+// What an open file is that has no end, or may have no writer; null: it can be read.
+const char* other_than_file(int file) {
+  struct stat info = {};
+  if (::fstat(file, &info) != 0) return nullptr;
+  if (S_ISDIR(info.st_mode)) return "a folder";
+  if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) return "a device";
+  struct statfs where = {};
+  const bool anonymous = ::fstatfs(file, &where) == 0 && where.f_type == PIPEFS_MAGIC;
+  return S_ISFIFO(info.st_mode) && !anonymous ? "a named pipe" : nullptr;
+}
+
+}  // namespace
 
 Result<std::string> read_file(const std::string& path) {
   const auto failed = [&](const char* what) { return infra(fmt::format("{}: {}: {}", path, what, strerror(errno))); };
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe would wait for its writer
   if (file < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return not_found(path + ": no such file");
     return failed("cannot be opened");
   }
+  if (const char* other = other_than_file(file)) {
+    ::close(file);
+    return invalid(path + " is " + other + "; expected a file");
+  }
+  ::fcntl(file, F_SETFL, 0);  // reads wait
   struct stat info = {};
+  ::fstat(file, &info);
   std::string content;
-  if (::fstat(file, &info) == 0 && S_ISDIR(info.st_mode)) {
-    ::close(file);
-    return invalid(path + " is a folder; expected a file");
-  }
-  if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) {  // some never end
-    ::close(file);
-    return invalid(path + " is a device; expected a file");
-  }
   content.resize(static_cast<size_t>(std::max<off_t>(info.st_size, 0)) + 1);
   size_t filled = 0;
   for (;;) {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 
 namespace assay {
 namespace {
@@ -95,14 +96,14 @@ std::string useless_noise(const NoiseModel& noise) {
 
 NoiseModel noise_in(const Json& json) {
   NoiseModel noise;
-  noise.repeats = json.value("repeats", noise.repeats);
+  noise.repeats = json::whole(json, "repeats", noise.repeats);
   noise.measured_at = json.value("measured_at", "");
   noise.device = json.value("device", "");
   noise.shapes = json.value("shapes", noise.shapes);
   const Json metrics = json.value("metrics", Json::object());
   for (const auto& [name, of] : metrics.items()) {
     noise.metrics[name] = {of.value("max", 0.0), of.value("p99", 0.0), of.value("relative", 0.0),
-                           of.value("samples", uint64_t{0})};
+                           json::whole(of, "samples", uint64_t{0})};
   }
   return noise;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace assay::text {
@@ -142,6 +143,14 @@ std::string around(std::string_view text, size_t offset, size_t before, size_t a
   const size_t end = middle + offset_of(text.substr(middle), after);
   return (start > 0 ? "\"..." : "\"") + printable(text.substr(start, middle - start)) + "|" +
          printable(text.substr(middle, end - middle)) + (end < text.size() ? "...\"" : "\"");
+}
+
+std::string python_repr(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
 }
 
 }  // namespace assay::text

@@ -50,4 +50,7 @@ std::string quoted(std::string_view text, size_t limit);
 // "..." where something was cut; in double quotes.
 std::string around(std::string_view text, size_t offset, size_t before, size_t after);
 
+// repr(value) of Python: the shortest spelling that reads back, "1e-05", "61232738304.0", "nan", "-inf".
+std::string python_repr(double value);
+
 }  // namespace assay::text

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace assay::text {
 namespace {
 
@@ -55,6 +57,19 @@ TEST(Text, SurroundingsAreCutAtCodePoints) {
   EXPECT_EQ(around("abc\u00e9def", 3, 2, 2), "\"...bc|\u00e9d...\"");
   EXPECT_EQ(around("abc", 3, 10, 10), "\"abc|\"");
   EXPECT_EQ(around("\u00e9\u00e9\u00e9", 4, 1, 9), "\"...\u00e9|\u00e9\"");
+}
+
+TEST(Text, NumbersAreSpelledAsPythonDoes) {
+  EXPECT_EQ(python_repr(1e16), "1e+16");
+  EXPECT_EQ(python_repr(1e15), "1000000000000000.0");
+  EXPECT_EQ(python_repr(123456789012345680.0), "1.2345678901234568e+17");
+  EXPECT_EQ(python_repr(0.0001), "0.0001");
+  EXPECT_EQ(python_repr(0.00001), "1e-05");
+  EXPECT_EQ(python_repr(-0.0), "-0.0");
+  EXPECT_EQ(python_repr(1.7976931348623157e308), "1.7976931348623157e+308");
+  EXPECT_EQ(python_repr(5e-324), "5e-324");
+  EXPECT_EQ(python_repr(-INFINITY), "-inf");
+  EXPECT_EQ(python_repr(NAN), "nan");
 }
 
 }  // namespace

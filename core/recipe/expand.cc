@@ -222,7 +222,7 @@ class Expander {
       }
       return std::nullopt;
     }
-    const YamlNode& at = node_of(work, key);
+    const YamlNode& at = node_of(key);
     if (!found->is_string()) {
       refuse(work, at, fmt::format("{} is {}: a string is expected", key, python_type(*found)));
       return std::nullopt;
@@ -239,7 +239,7 @@ class Expander {
   }
 
   // Where the value stands: in the product, or in the spec.
-  const YamlNode& node_of(const Workload& /*work*/, const char* key) const {
+  const YamlNode& node_of(const char* key) const {
     if (const YamlNode* own = last_product_->find(key); own != nullptr) return *own;
     const YamlNode* given = spec_node_->find(key);
     return given == nullptr ? *spec_node_ : *given;
@@ -259,8 +259,8 @@ class Expander {
     const auto found = work.spec.find(key);
     if (found == work.spec.end() || found->is_null()) return;
     if (found->is_number_integer() && found->get<int64_t>() >= least) return;
-    findings_.warn(node_of(work, key), fmt::format("{} is {}: a whole number from {} is expected", key,
-                                                   text::printable(python_repr(*found)), least));
+    findings_.warn(node_of(key), fmt::format("{} is {}: a whole number from {} is expected", key,
+                                             text::printable(python_repr(*found)), least));
   }
 
   void fill_artifacts(Workload& work) {
@@ -270,11 +270,11 @@ class Expander {
       return;
     }
     if (!found->is_object())
-      return refuse(work, node_of(work, "artifacts"), "artifacts is no mapping: path: key is expected");
+      return refuse(work, node_of("artifacts"), "artifacts is no mapping: path: key is expected");
     const auto platforms = work.spec.find("platforms");
     for (auto& [path, key] : found->items()) {
       if (!key.is_string() || platforms == work.spec.end() || !platforms->is_string()) {
-        return refuse(work, node_of(work, "artifacts"),
+        return refuse(work, node_of("artifacts"),
                       fmt::format("artifacts: {} needs a string, and platforms one to stand for {{platforms}}",
                                   text::quoted(path, 60)));
       }

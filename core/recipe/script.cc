@@ -110,8 +110,4 @@ std::string engine_of_flavour(std::string_view flavour) {
   return flavour == "dynamic" ? "buffered" : "";
 }
 
-bool runs_a_case(std::string_view flavour) {
-  return flavour != "unit-tests" && flavour != "performance" && flavour != "server";
-}
-
 }  // namespace assay::recipe

@@ -36,7 +36,4 @@ std::string flavour_of(const ScriptWords& words, std::string_view script, const 
 // The engine here that does the work of a flavour; empty: none does.
 std::string engine_of_flavour(std::string_view flavour);
 
-// True where run_ci_test.sh runs a case for the workload, which `assay run` can run too.
-bool runs_a_case(std::string_view flavour);
-
 }  // namespace assay::recipe

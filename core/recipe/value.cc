@@ -130,13 +130,6 @@ Value plain_scalar(const std::string& text) {
   return text;
 }
 
-std::string float_text(double number) {
-  if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
-  const std::string text = fmt::format("{}", number);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
-
 std::string quoted(std::string_view text, bool ascii) {
   const bool double_quotes = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char quote = double_quotes ? '"' : '\'';
@@ -192,7 +185,7 @@ std::string python_repr(const Value& value, bool ascii) {
   if (value.is_null()) return "None";
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
   if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
-  if (value.is_number()) return float_text(value.get<double>());
+  if (value.is_number()) return text::python_repr(value.get<double>());
   if (value.is_string()) return quoted(value.get_ref<const std::string&>(), ascii);
   const bool list = value.is_array();
   std::string out(1, list ? '[' : '{');

@@ -140,7 +140,10 @@ Work Follower::conclude(Followed& worker, const Death& death) {
   event["message"] = fmt::format("{}: {}{}{}", worker.id, death.text,
                                  worker.running ? " in case " + plan_.cases[*worker.running].outcome.name : "", tail);
   recorder_.note(event);
-  if (worker.running) remove_leftovers(*worker.running);
+  if (worker.running) {
+    remove_leftovers(*worker.running);
+    clean_what_is_left(*worker.running);
+  }
   if (death.cancelled) {
     if (worker.running) {
       recorder_.finish(*worker.running, CaseVerdict{Verdict::kInfra, "cancelled while it ran", "", {}},
@@ -186,6 +189,16 @@ void Follower::remove_leftovers(size_t index) const {
       code);
 }
 
+void Follower::clean_what_is_left(size_t index) const {
+  const std::filesystem::path folder =
+      folder_of_repeat(options_.output, plan_.cases[index].order.id, recorder_.next_repeat(index));
+  if (Status done = clean_texts(recorder_.redactor(), folder, Below::kAllTexts); !done.ok()) {
+    Json event = make_event(event::kNote);
+    event["message"] = done.message();
+    recorder_.note(event);
+  }
+}
+
 std::string Follower::log_of_case(size_t index) const {
   const std::filesystem::path log =
       folder_of_repeat(options_.output, plan_.cases[index].order.id, recorder_.next_repeat(index)) / "engine.log";
@@ -194,7 +207,8 @@ std::string Follower::log_of_case(size_t index) const {
 
 std::string Follower::tail_of_log(const Followed& worker) const {
   const std::string own = worker.running ? log_of_case(*worker.running) : "";
-  const std::string lines = command::last_lines(own.empty() ? worker.log : std::filesystem::path(own));
+  const std::string lines =
+      command::last_lines(own.empty() ? worker.log : std::filesystem::path(own), recorder_.redactor());
   return lines.empty() ? "" : fmt::format("; last output: {}", lines);
 }
 

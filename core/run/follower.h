@@ -94,6 +94,7 @@ class Follower {
   void handle(Followed& worker, const std::string& line);
   void handle_case(Followed& worker, const std::string& name, const nlohmann::ordered_json& event);
   void remove_leftovers(size_t index) const;    // of a worker that died: a checkpoint written anew
+  void clean_what_is_left(size_t index) const;  // likewise: its engine had no time to take the secrets out of its files
   std::string log_of_case(size_t index) const;  // "" when there is none
 
   const RunOptions& options_;

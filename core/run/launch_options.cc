@@ -71,7 +71,8 @@ Result<LaunchOptions> parse_launch_options(const std::string& text) {
   if (const auto workers = json.find("workers"); workers != json.end()) {
     if (!workers->is_object()) return invalid(fmt::format("{} is no object", kWhat));
     for (const auto& [name, value] : workers->items()) {
-      const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.name == name; });
+      const auto found =
+          std::find_if(members.begin(), members.end(), [&key = name](const Member& m) { return m.name == key; });
       if (found == members.end()) {
         std::vector<std::string_view> known;
         for (const Member& member : members) known.push_back(member.name);

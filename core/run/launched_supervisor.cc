@@ -39,7 +39,7 @@ LaunchedSupervisor::LaunchedSupervisor(const RunOptions& options, const Plan& pl
       launch_(launch),
       follower_(options, plan, recorder),
       poll_pause_(milliseconds(launch.poll)),
-      started_(plan.first_worker) {
+      named_(plan.first_worker) {
   const int jobs = std::max(options.jobs, 0);
   const size_t tasks = static_cast<size_t>(launch.tasks > 0 ? launch.tasks : std::max(jobs, 1));
   for (size_t g = 0; g < plan.groups.size(); ++g) {
@@ -57,7 +57,7 @@ void LaunchedSupervisor::run() {
   Milliseconds sleep = kLeastSleep;
   next_poll_ = Clock::now() + poll_pause_;
   while (!waiting_.empty() || !jobs_.empty()) {
-    if (options_.cancel != nullptr && options_.cancel->load()) return cancel_all();
+    if (is_cancelled()) return cancel_all();
     start_waiting();
     const bool news = follow_all();
     if (Clock::now() >= next_poll_) poll_all();
@@ -74,13 +74,15 @@ void LaunchedSupervisor::run() {
 }
 
 void LaunchedSupervisor::start_waiting() {
-  for (size_t i = 0; i < waiting_.size();) {
-    if (Clock::now() < waiting_[i].next_try || !start(waiting_[i])) {
-      ++i;
-    } else {
-      waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
-    }
+  while (!waiting_.empty() && !is_cancelled() && Clock::now() >= waiting_.front().next_try && start(waiting_.front())) {
+    waiting_.pop_front();
   }
+}
+
+// Its cases are INFRA. Nobody works for them, should a job of theirs be there, or come to be.
+void LaunchedSupervisor::give_up(const Waiting& waiting, const std::string& reason) {
+  for (const auto& task : waiting.tasks) Leash::revoke(follower_.files(task->worker.id).events);
+  for (const Work& work : waiting.works) follower_.give_up(work.cases, Verdict::kInfra, reason);
 }
 
 // The time that a task may need when everything takes as long as it may.
@@ -93,10 +95,11 @@ double LaunchedSupervisor::time_limit(const Work& work) const {
   return sum;
 }
 
-LaunchJob LaunchedSupervisor::job_of(const std::vector<Work>& works, std::vector<std::unique_ptr<Task>>* tasks) {
-  const Group& group = plan_.groups[works.front().group];
-  LaunchJob job;
-  job.name = fmt::format("assay-{}-{}", group.head.run_id, named_);
+// Names the job and its workers, and writes their files.
+Status LaunchedSupervisor::prepare(Waiting& waiting) {
+  const Group& group = plan_.groups[waiting.works.front().group];
+  LaunchJob& job = waiting.job;
+  job.name = fmt::format("assay-{}-{}", group.head.run_id, named_);          // that of its first worker
   for (const auto& [name, value] : group.env_vars) {                         // a node has an environment of its own
     if (!name.ends_with("_VISIBLE_DEVICES")) job.environment[name] = value;  // the launcher's system binds devices
   }
@@ -104,8 +107,8 @@ LaunchJob LaunchedSupervisor::job_of(const std::vector<Work>& works, std::vector
   job.cpus = static_cast<uint32_t>(launch_.cpus);
   job.memory = launch_.memory;
   job.most_at_once = static_cast<uint32_t>(std::max(options_.jobs, 0));
-  for (const Work& work : works) {
-    const std::string id = fmt::format("w{:03}", started_ + tasks->size());
+  for (const Work& work : waiting.works) {
+    const std::string id = fmt::format("w{:03}", named_++);
     const Follower::Files files = follower_.files(id);
     job.seconds = std::max(job.seconds, time_limit(work));
     if (launch_.memory == 0) {
@@ -113,61 +116,53 @@ LaunchJob LaunchedSupervisor::job_of(const std::vector<Work>& works, std::vector
     }
     job.tasks.push_back(
         {.argv = {options_.worker.string(), files.plan.string(), files.events.string()}, .log = files.log.string()});
-    tasks->push_back(std::make_unique<Task>(Task{.worker = {.id = id,
-                                                            .work = work,
-                                                            .log = files.log,
-                                                            .reader = EventReader(files.events, true),
-                                                            .deadline = Clock::time_point::max()},
-                                                 .state = {},
-                                                 .running_since = std::nullopt,
-                                                 .exited_at = std::nullopt,
-                                                 .condemned = "",
-                                                 .condemned_at = {}}));
-  }
-  return job;
-}
-
-bool LaunchedSupervisor::start(Waiting& waiting) {
-  std::deque<size_t> all;
-  for (const Work& work : waiting.works) all.insert(all.end(), work.cases.begin(), work.cases.end());
-  std::vector<std::unique_ptr<Task>> tasks;
-  LaunchJob job = job_of(waiting.works, &tasks);
-  for (const auto& task : tasks) {
-    WorkerPlan plan = follower_.plan_of(task->worker.work, task->worker.id);
+    waiting.tasks.push_back(std::make_unique<Task>(Task{.worker = {.id = id,
+                                                                   .work = work,
+                                                                   .log = files.log,
+                                                                   .reader = EventReader(files.events, true),
+                                                                   .deadline = Clock::time_point::max()},
+                                                        .state = {},
+                                                        .running_since = std::nullopt,
+                                                        .exited_at = std::nullopt,
+                                                        .condemned = "",
+                                                        .condemned_at = {}}));
+    WorkerPlan plan = follower_.plan_of(work, id);
     plan.heartbeat = (options_.output / "workers" / "heartbeat").string();
     plan.heartbeat_seconds = launch_.heartbeat;
-    const Follower::Files files = follower_.files(task->worker.id);
     Leash::clear(files.events);
     Status written = follower_.write_plan(plan, files, &job.environment);
     if (written.ok()) written = write_file(files.events, "");  // no node remembers that it was not there
-    if (!written.ok()) {
-      follower_.give_up(all, Verdict::kInfra, written.message());
+    if (!written.ok()) return written;
+  }
+  return {};
+}
+
+bool LaunchedSupervisor::start(Waiting& waiting) {
+  if (waiting.tasks.empty()) {
+    if (Status prepared = prepare(waiting); !prepared.ok()) {
+      give_up(waiting, prepared.message());
       return true;
     }
   }
-  const Result<uint64_t> id = launcher_.start(job);
-  if (!id && id.status().code() == StatusCode::kExhausted) {
-    if (Clock::now() - waiting.since < milliseconds(launch_.patience)) {
-      if (waiting.pause == Milliseconds(1000)) note("launcher " + options_.launcher + ": " + id.status().message());
+  const Result<uint64_t> id = launcher_.start(waiting.job);
+  if (!id) {
+    const bool passes = id.status().code() == StatusCode::kExhausted;
+    const std::string message = fmt::format("launcher {}: {}", options_.launcher, id.status().message());
+    if (passes && Clock::now() - waiting.since < milliseconds(launch_.patience)) {
+      if (waiting.pause == Waiting().pause) note(message);
       waiting.next_try = Clock::now() + waiting.pause;
       waiting.pause = std::min(waiting.pause * 2, kMostPause);
       return false;
     }
-    follower_.give_up(all, Verdict::kInfra,
-                      fmt::format("launcher {}: no job could be started for {:.0f} s: {}", options_.launcher,
-                                  launch_.patience, id.status().message()));
+    if (!passes) note(message);
+    give_up(waiting, !passes ? message
+                             : fmt::format("launcher {}: no job could be started for {:.0f} s: {}", options_.launcher,
+                                           launch_.patience, id.status().message()));
     return true;
   }
-  if (!id) {
-    const std::string reason = fmt::format("launcher {}: {}", options_.launcher, id.status().message());
-    note(reason);
-    follower_.give_up(all, Verdict::kInfra, reason);
-    return true;
-  }
-  started_ += tasks.size();
-  ++named_;
-  note(fmt::format("launcher {}: job {} ({}), {} task(s)", options_.launcher, *id, job.name, tasks.size()));
-  jobs_.push_back({.id = *id, .tasks = std::move(tasks), .unreachable_since = std::nullopt});
+  note(fmt::format("launcher {}: job {} ({}), {} task(s)", options_.launcher, *id, waiting.job.name,
+                   waiting.tasks.size()));
+  jobs_.push_back({.id = *id, .tasks = std::move(waiting.tasks), .unreachable_since = std::nullopt});
   next_poll_ = std::min(next_poll_, Clock::now() + milliseconds(launch_.poll));
   return true;
 }
@@ -192,7 +187,10 @@ bool LaunchedSupervisor::follow_all() {
 }
 
 void LaunchedSupervisor::poll_all() {
-  for (Job& job : jobs_) poll(job);
+  for (Job& job : jobs_) {
+    if (is_cancelled()) return;  // each question may take its time
+    poll(job);
+  }
   poll_pause_ = std::min(poll_pause_ * 5 / 4, milliseconds(launch_.poll_most));
   next_poll_ = Clock::now() + poll_pause_;
 }
@@ -210,7 +208,7 @@ void LaunchedSupervisor::poll(Job& job) {
 void LaunchedSupervisor::unreachable(Job& job, const Status& status) {
   if (!job.unreachable_since) {
     job.unreachable_since = Clock::now();
-    note(fmt::format("launcher {}: job {}: {}", options_.launcher, job.id, status.message()));
+    complain(job, status);
   }
   if (Clock::now() - *job.unreachable_since < milliseconds(launch_.patience)) return;
   for (std::unique_ptr<Task>& task : job.tasks) {
@@ -325,20 +323,17 @@ void LaunchedSupervisor::condemn(Job& job, size_t index, std::string reason) {
   task.condemned = std::move(reason);
   task.condemned_at = Clock::now();
   Leash::revoke(follower_.files(task.worker.id).events);
-  if (Status status = launcher_.cancel(job.id, index); !status.ok()) note(status.message());
+  if (Status status = launcher_.cancel(job.id, index); !status.ok()) complain(job, status);
   poll_pause_ = milliseconds(launch_.poll);
   next_poll_ = std::min(next_poll_, Clock::now() + poll_pause_);
 }
 
 void LaunchedSupervisor::cancel_all() {
   cancelled_ = true;
-  for (const Waiting& waiting : waiting_) {
-    for (const Work& work : waiting.works)
-      follower_.give_up(work.cases, Verdict::kInfra, "cancelled before it started");
-  }
+  for (const Waiting& waiting : waiting_) give_up(waiting, "cancelled before it started");
   waiting_.clear();
   for (Job& job : jobs_) {
-    if (Status status = launcher_.cancel(job.id); !status.ok()) note(status.message());
+    if (Status status = launcher_.cancel(job.id); !status.ok()) complain(job, status);
     for (const std::unique_ptr<Task>& task : job.tasks) {
       if (task) Leash::revoke(follower_.files(task->worker.id).events);
     }
@@ -366,6 +361,7 @@ void LaunchedSupervisor::await_the_end() {
   while (left && Clock::now() < end) {
     left = false;
     for (const Job& job : jobs_) {
+      if (Clock::now() >= end) return;
       const Result<std::vector<TaskState>> states = launcher_.poll(job.id, job.tasks.size());
       if (!states) continue;  // out of reach: nothing to wait for
       left = left || std::any_of(states->begin(), states->end(), [](const TaskState& state) {
@@ -374,6 +370,10 @@ void LaunchedSupervisor::await_the_end() {
     }
     if (left) std::this_thread::sleep_for(Milliseconds(500));
   }
+}
+
+void LaunchedSupervisor::complain(const Job& job, const Status& status) {
+  note(fmt::format("launcher {}: job {}: {}", options_.launcher, job.id, status.message()));
 }
 
 void LaunchedSupervisor::note(const std::string& message) {

@@ -54,17 +54,22 @@ class LaunchedSupervisor {
     std::vector<std::unique_ptr<Task>> tasks;  // null: over
     std::optional<Clock::time_point> unreachable_since;
   };
-  // A job that is to be started.
+  // A job that is to be started. One whose submission got no answer may be there all the same, and run: its name, its
+  // workers and their files stay what they are from one try to the next, and are no other job's.
   struct Waiting {
-    std::vector<Work> works;  // one a task, all of one group
+    std::vector<Work> works = {};  // one a task, all of one group
+    LaunchJob job = {};
+    std::vector<std::unique_ptr<Task>> tasks = {};  // empty: it was not tried yet
     Clock::time_point since;
     Clock::time_point next_try;
     std::chrono::milliseconds pause{1000};
   };
 
+  bool is_cancelled() const { return options_.cancel != nullptr && options_.cancel->load(); }
   void start_waiting();
   bool start(Waiting& waiting);  // false: not now
-  LaunchJob job_of(const std::vector<Work>& works, std::vector<std::unique_ptr<Task>>* tasks);
+  Status prepare(Waiting& waiting);
+  void give_up(const Waiting& waiting, const std::string& reason);
   double time_limit(const Work& work) const;
   bool follow_all();
   void poll_all();
@@ -78,6 +83,7 @@ class LaunchedSupervisor {
   void unreachable(Job& job, const Status& status);
   void cancel_all();
   void await_the_end();
+  void complain(const Job& job, const Status& status);
   void note(const std::string& message);
 
   const RunOptions& options_;
@@ -90,8 +96,7 @@ class LaunchedSupervisor {
   std::vector<Job> jobs_;
   Clock::time_point next_poll_;
   std::chrono::milliseconds poll_pause_;
-  uint64_t started_;    // workers
-  uint64_t named_ = 0;  // jobs
+  uint64_t named_;  // workers
   bool cancelled_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/command/process_table.h"
 #include "core/run/launch_options.h"
 #include "core/run/leash.h"
 #include "core/run/run_fixture.h"
@@ -207,6 +208,94 @@ TEST_F(LaunchedRun, EnvVarsReachANodeThatHasNothingOfTheRunnersEnvironment) {
   EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
 }
 
+// A Slurm of shell scripts: sbatch runs the whole job before it answers, the first time that it hears of a name with
+// "Socket timed out".
+class RunOnSlurm : public LaunchedRun {
+ protected:
+  void SetUp() override {
+    LaunchedRun::SetUp();
+    options_.launcher = "slurm";
+    Json options = {{"workers", {{"poll", 0.1}, {"poll_most", 0.1}}}};
+    const std::string jobs = "cd " + dir_.string() + "\n";
+    script(options, "sbatch",
+           jobs +
+               "name=$(basename $2 .sh); n=$(($(wc -l <names) + 1)); echo $name >>names\n"
+               "SLURM_ARRAY_TASK_ID=0 bash $2 >/dev/null 2>&1\n"
+               "[ $(grep -cx $name names) -gt 1 ] || { echo \"$n\" >id.$name; echo 'Socket timed out' >&2; exit 1; }\n"
+               "echo $n\n");
+    script(options, "squeue", jobs + "for word; do case $word in --name=*) cat id.${word#--name=};; esac; done\n");
+    script(options, "scontrol",
+           "echo JobId=$4 ArrayTaskId=0 JobState=COMPLETED Reason=None Restarts=0 ExitCode=0:0 BatchHost=n1\n");
+    script(options, "scancel", jobs + "echo \"$*\" >>cancelled\n");
+    std::ofstream(dir_ / "names");
+    options_.launcher_options = options.dump();
+  }
+  void script(Json& options, const std::string& name, const std::string& text) const {
+    std::ofstream(dir_ / name) << "#!/bin/bash\n" << text;
+    fs::permissions(dir_ / name, fs::perms::owner_all);
+    options[name] = (dir_ / name).string();
+  }
+};
+
+TEST_F(RunOnSlurm, AJobWhoseSubmissionGotNoAnswerIsItsOwnGroupsAndKeepsWhatItDid) {
+  add("a", "slow 1", "ENV_VARS:\n  GROUP: a\n");
+  add("b", "slow 1", "ENV_VARS:\n  GROUP: b\n");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  EXPECT_EQ(verdict("b"), "IDENTICAL") << reason("b");
+  EXPECT_EQ(events(event::kCaseStarted), 2u) << "each ran once";
+  EXPECT_EQ(summary().crashes, 0u);
+  std::ifstream names(dir_ / "names");
+  std::string first;
+  std::string second;
+  names >> first >> second;
+  EXPECT_TRUE(first.ends_with("-0") && second.ends_with("-1")) << first << " " << second;
+}
+
+TEST_F(RunOnSlurm, WorkersOfAJobThatWasGivenUpFindTheirClaimsRevoked) {
+  add("a", "slow 1", "ENV_VARS:\n  GROUP: a\n");
+  Json options = Json::parse(options_.launcher_options);
+  options["workers"]["patience"] = 1;
+  script(options, "sbatch", "echo 'Socket timed out' >&2; exit 1\n");
+  script(options, "squeue", "exit 0\n");
+  options_.launcher_options = options.dump();
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "INFRA");
+  EXPECT_THAT(reason("a"), HasSubstr("no job could be started for 1 s"));
+  const Result<std::string> claim = read_file(dir_ / "out/workers/w000.events.jsonl.claim");
+  ASSERT_TRUE(claim.ok()) << claim.status().message();
+  EXPECT_EQ(*claim, "revoked\n");
+}
+
+TEST_F(LaunchedRun, ALauncherThatIsRefusedLeavesNothingBehind) {
+  add("a", "slow 1");
+  options_.output = dir_ / "deep/er/out";
+  options_.launcher_options = R"({"start": ["{{argv}}"]})";
+  run();
+  EXPECT_FALSE(result_->ok());
+  EXPECT_FALSE(fs::exists(dir_ / "deep"));
+  fs::create_directories(options_.output / "cases");
+  run();
+  EXPECT_FALSE(result_->ok());
+  EXPECT_TRUE(fs::exists(options_.output / "cases"));
+  EXPECT_FALSE(fs::exists(options_.output / "launcher"));
+}
+
+TEST_F(LaunchedRun, AMessageNamesItsLauncherOnce) {
+  add("a", "slow 1");
+  add("b", "slow 1", "ENV_VARS:\n  GROUP: b\n");
+  options_.launcher_options =
+      R"({"start": ["sh", "-c", "exit 255", "{script}"], "hosts": ["h"], "host_failures": 1, "workers": {"losses": 1}})";
+  run();
+  ASSERT_TRUE(result_->ok());
+  for (const char* name : {"a", "b"}) {
+    EXPECT_EQ(verdict(name), "INFRA");
+    EXPECT_EQ(reason(name).find("launcher command"), reason(name).rfind("launcher command")) << reason(name);
+  }
+}
+
 TEST_F(LaunchedRun, BadOptionsAreOneLine) {
   add("a", "slow 1");
   start({"{argv}"}, {{"task", 2}});
@@ -294,6 +383,32 @@ TEST_F(LeashTest, AWorkerWithoutSignsOfLifeEndsItself) {
   const Result<std::string> text = read_file(dir_ / "events");
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("worker_orphaned"));
+}
+
+TEST_F(LeashTest, WhatLeftItsParentsItsGroupAndItsSessionEndsWithTheWorker) {
+  const fs::path note = dir_ / "daemon";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto leash = Leash::tie(plan_, dir_ / "events");
+    if (::fork() == 0) {
+      ::setsid();
+      if (::fork() != 0) ::_exit(0);
+      std::ofstream(note) << ::getpid() << std::endl;
+      for (;;) ::pause();
+    }
+    std::this_thread::sleep_for(20s);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, Leash::kOrphaned);
+  pid_t daemon = 0;
+  std::ifstream(note) >> daemon;
+  ASSERT_GT(daemon, 0);
+  command::ProcessTable table;
+  ASSERT_TRUE(table.read());
+  for (size_t i = 0; i < table.size(); ++i) EXPECT_FALSE(table.pid(i) == daemon && !table.zombie(i));
+  ::kill(daemon, SIGKILL);
 }
 
 TEST_F(LeashTest, AHeartbeatKeepsItAlive) { EXPECT_EQ(on_leash(1500ms, "run"), -SIGKILL); }

@@ -1,6 +1,7 @@
 #include "core/run/leash.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr std::string_view kRevoked = "revoked\n";
+constexpr Milliseconds kKilling{5000};  // of what cannot be killed
 
 fs::path claim_of(const fs::path& events) { return events.string() + ".claim"; }
 
@@ -31,11 +33,18 @@ std::string random_word() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
+// Those that lose their parents meanwhile, and those that had lost them, are children of this process: tie() saw to it.
 void kill_descendants() {
   command::ProcessTable table;
-  if (!table.read()) return;
-  for (size_t i = 0; i < table.size(); ++i) {
-    if (table.descends(table.pid(i), ::getpid())) ::kill(table.pid(i), SIGKILL);
+  const Clock::time_point give_up = Clock::now() + kKilling;
+  for (bool found = true; found && Clock::now() < give_up && table.read();) {
+    found = false;
+    for (size_t i = 0; i < table.size(); ++i) {
+      if (table.zombie(i) || !table.descends(table.pid(i), ::getpid())) continue;
+      ::kill(table.pid(i), SIGKILL);
+      found = true;
+    }
+    if (found) std::this_thread::sleep_for(Milliseconds(2));
   }
 }
 
@@ -82,6 +91,7 @@ Result<std::unique_ptr<Leash>> Leash::tie(const WorkerPlan& plan, const fs::path
   if (const Result<std::string> before = read_file(leash->claim_); before.ok() && *before == kRevoked) {
     return Status(StatusCode::kCancelled, leash->claim_.string() + ": the runner has given this task up");
   }
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   leash->name_ = fmt::format("{} {} {}\n", host_name(), ::getpid(), random_word());
   if (Status written = write_file(leash->claim_, leash->name_); !written.ok()) return written;
   leash->thread_ = std::thread([raw = leash.get()] { raw->watch(); });

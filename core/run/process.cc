@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "core/command/command.h"
+#include "core/command/held_signals.h"
 #include "core/run/event_file.h"
 
 namespace assay::run {
@@ -42,10 +43,7 @@ struct Prepared {
   ::dup2(prepared.null, STDIN_FILENO);
   ::dup2(prepared.log, STDOUT_FILENO);
   ::dup2(prepared.log, STDERR_FILENO);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT}) ::signal(signal, SIG_DFL);
+  command::release_signals();
   ::execve(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
   const int reason = errno;
   [[maybe_unused]] const ssize_t n = ::write(prepared.report, &reason, sizeof(reason));
@@ -61,7 +59,11 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   Prepared prepared;
   for (std::string& word : argv) prepared.argv.push_back(word.data());
   prepared.argv.push_back(nullptr);
-  for (const auto& [name, value] : options.environment) prepared.pairs.push_back(fmt::format("{}={}", name, value));
+  const std::string mark = command::new_mark();
+  prepared.pairs.push_back(fmt::format("{}={}", command::kMarkVariable, mark));
+  for (const auto& [name, value] : options.environment) {
+    if (name != command::kMarkVariable) prepared.pairs.push_back(fmt::format("{}={}", name, value));
+  }
   for (std::string& pair : prepared.pairs) prepared.envp.push_back(pair.data());
   prepared.envp.push_back(nullptr);
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -77,12 +79,16 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   prepared.log = log.get();
   prepared.report = child_end.get();
   prepared.parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid == 0) child(prepared);
+  pid_t pid = -1;
+  {
+    const command::HeldSignals held;
+    pid = ::fork();
+    if (pid == 0) child(prepared);
+  }
   if (pid < 0) return infra(fmt::format("fork for {}: {}", argv[0], std::strerror(errno)));
   ::setpgid(pid, pid);  // both sides do it, so that either order works
   child_end = Fd();
-  Process process(pid);
+  Process process(pid, mark);
   int reason = 0;
   ssize_t n = 0;
   do {
@@ -92,10 +98,12 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   return infra(fmt::format("{}: cannot be executed: {}; check the installation", argv[0], std::strerror(reason)));
 }
 
-Process::Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)), exit_(other.exit_) {}
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), mark_(std::move(other.mark_)), exit_(other.exit_) {}
 
 Process& Process::operator=(Process&& other) noexcept {
   std::swap(pid_, other.pid_);
+  std::swap(mark_, other.mark_);
   std::swap(exit_, other.exit_);
   return *this;
 }
@@ -106,6 +114,7 @@ Process::~Process() {
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  command::end_marked(mark_);
 }
 
 std::optional<Exit> Process::poll() {
@@ -119,6 +128,7 @@ std::optional<Exit> Process::poll() {
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
+  command::end_marked(mark_);
   exit_ = WIFSIGNALED(status) ? Exit{0, WTERMSIG(status)} : Exit{WEXITSTATUS(status), 0};
   return exit_;
 }

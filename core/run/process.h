@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "assay/status.h"
@@ -28,7 +29,7 @@ struct Exit {
   std::string text() const;  // "exit code 3", "SIGSEGV (segmentation fault)"
 };
 
-// Not thread-safe. Destroying a running process kills its whole group.
+// Not thread-safe. Destroying a running process kills its whole group, and what has left the group or the session.
 class Process {
  public:
   // Starts the program as leader of a new process group; the kernel kills it when this process dies. Fails with kInfra
@@ -41,7 +42,7 @@ class Process {
 
   pid_t pid() const { return pid_; }
 
-  // How it ended, or nullopt while it runs. Once it ended, what its group left running is killed.
+  // How it ended, or nullopt while it runs. Once it ended, what it left running is killed, wherever that went.
   std::optional<Exit> poll();
 
   // Sends a signal to the whole group.
@@ -51,9 +52,10 @@ class Process {
   uint64_t anonymous_bytes() const;
 
  private:
-  explicit Process(pid_t pid) : pid_(pid) {}
+  Process(pid_t pid, std::string mark) : pid_(pid), mark_(std::move(mark)) {}
 
-  pid_t pid_ = -1;  // -1: moved from
+  pid_t pid_ = -1;    // -1: moved from
+  std::string mark_;  // in the environment of what descends from it, commands apart: their guardians end those
   std::optional<Exit> exit_;
 };
 

@@ -86,6 +86,25 @@ TEST_F(ProcessTest, ChildrenThatOutliveTheirLeaderAreKilled) {
   EXPECT_TRUE(dies(std::stoi(*read_file(dir_ / "pid"))));
 }
 
+TEST_F(ProcessTest, ChildrenThatLeftTheirParentsAndTheirSessionAreKilled) {
+  const std::string pid = (dir_ / "pid").string();
+  const std::string daemon =
+      "(setsid sh -c 'echo $$ > " + pid + "; exec sleep 600' &); until [ -s " + pid + " ]; do :; done";
+  {
+    Result<Process> process = shell(daemon);
+    ASSERT_TRUE(process.ok());
+    EXPECT_EQ(wait(*process).code, 0);
+    EXPECT_TRUE(dies(std::stoi(*read_file(pid))));
+  }
+  fs::remove(pid);
+  {
+    Result<Process> process = shell(daemon + "; sleep 600");
+    ASSERT_TRUE(process.ok());
+    for (int i = 0; i < 400 && (!fs::exists(pid) || fs::file_size(pid) == 0); ++i) wait_any({}, 5);
+  }
+  EXPECT_TRUE(dies(std::stoi(*read_file(pid))));
+}
+
 TEST_F(ProcessTest, DestructionKillsTheWholeGroup) {
   pid_t leader = 0;
   {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
 #include "core/run/folder_lock.h"
@@ -100,7 +101,7 @@ class Reader {
   }
 
   Status run_started(const Json& json) {
-    const int schema = json.value("schema", 0);
+    const int schema = json::whole(json, "schema", 0);
     if (schema != kEventSchema) {
       return invalid(
           fmt::format("schema {}, this version reads {}; use the assay that wrote it", schema, kEventSchema));
@@ -108,9 +109,9 @@ class Reader {
     begun_ = true;
     record_.finished = false;
     record_.info.run_id = json.value("run_id", "");
-    record_.info.cases = json.value("cases", size_t{0});
-    record_.info.filtered = json.value("filtered", size_t{0});
-    record_.info.groups = json.value("groups", size_t{0});
+    record_.info.cases = json::whole(json, "cases", size_t{0});
+    record_.info.filtered = json::whole(json, "filtered", size_t{0});
+    record_.info.groups = json::whole(json, "groups", size_t{0});
     record_.command = json.value("command", std::vector<std::string>());
     record_.environment = json.value("environment", "");
     record_.platform = json.value("platform", "");
@@ -121,20 +122,20 @@ class Reader {
     if (json.contains("merged")) record_.merged = json["merged"].dump();
     if (json.contains("shard")) record_.info.shard = shard_of(json["shard"]);
     const Json options = json.value("options", Json::object());
-    record_.info.jobs = options.value("jobs", 1);
+    record_.info.jobs = json::whole(options, "jobs", 1);
     record_.strict = options.value("strict", false);
     record_.options = options.dump();
     return {};
   }
 
   static ShardInfo shard_of(const Json& json) {
-    return {.index = json.value("index", 0U),
-            .count = json.value("count", 0U),
-            .cases = json.value("cases", size_t{0}),
-            .rows = json.value("rows", size_t{0}),
-            .cases_here = json.value("cases_here", size_t{0}),
-            .loads = json.value("loads", uint64_t{0}),
-            .estimated = json.value("estimated", size_t{0}),
+    return {.index = json::whole(json, "index", 0U),
+            .count = json::whole(json, "count", 0U),
+            .cases = json::whole(json, "cases", size_t{0}),
+            .rows = json::whole(json, "rows", size_t{0}),
+            .cases_here = json::whole(json, "cases_here", size_t{0}),
+            .loads = json::whole(json, "loads", uint64_t{0}),
+            .estimated = json::whole(json, "estimated", size_t{0}),
             .predicted = {},
             .case_list = json.value("case_list", ""),
             .partition = json.value("partition", "")};
@@ -154,7 +155,7 @@ class Reader {
       const size_t index = index_of(id);
       State fresh{.row = std::move(states_[index].row), .id = id, .request = ""};
       fresh.row.started = fresh.row.finished = false;
-      fresh.row.repeats.resize(std::min(fresh.row.repeats.size(), repeats.value(id, size_t{0})));
+      fresh.row.repeats.resize(std::min(fresh.row.repeats.size(), json::whole(repeats, id.c_str(), size_t{0})));
       states_[index] = std::move(fresh);
       CaseOutcome& outcome = record_.summary.outcomes[index];
       outcome.verdict = {};

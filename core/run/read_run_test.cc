@@ -175,6 +175,7 @@ TEST_F(ReadRun, ABrokenJournalIsOneLineThatNamesThePlace) {
   EXPECT_THAT(message("{\"event\":\"case_started\"}\n"), HasSubstr("before run_started"));
   EXPECT_THAT(message("{\"event\":\"run_started\",\"schema\":99}\n"), HasSubstr("schema 99"));
   EXPECT_THAT(message("{\"event\":\"run_started\",\"schema\":1,\"command\":7}\n"), HasSubstr("results.jsonl:1"));
+  EXPECT_THAT(message("{\"event\":\"run_started\",\"schema\":8.9e23}\n"), HasSubstr("results.jsonl:1"));
   const std::string start = "{\"event\":\"run_started\",\"schema\":1}\n";
   EXPECT_THAT(message(start + "{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{\"verdict\":\"FINE\"}}\n"),
               AllOf(HasSubstr("results.jsonl:2"), HasSubstr("FINE")));

@@ -76,6 +76,21 @@ struct Launched {
   Launcher launcher;
 };
 
+// The folder and those above it, as far as they do not exist; the innermost first.
+std::vector<std::filesystem::path> missing_folders(std::filesystem::path folder) {
+  std::vector<std::filesystem::path> missing;
+  std::error_code code;
+  for (; folder.has_relative_path() && !std::filesystem::exists(folder, code); folder = folder.parent_path()) {
+    missing.push_back(folder);
+  }
+  return missing;
+}
+
+void remove_empty(const std::vector<std::filesystem::path>& folders) {
+  std::error_code code;
+  for (const std::filesystem::path& folder : folders) std::filesystem::remove(folder, code);
+}
+
 Result<std::unique_ptr<Launched>> open_launcher(const RunOptions& options, const std::string& run_id,
                                                 plugin::PluginRegistry& registry) {
   Result<LaunchOptions> launch = parse_launch_options(options.launcher_options);
@@ -83,13 +98,37 @@ Result<std::unique_ptr<Launched>> open_launcher(const RunOptions& options, const
   const Result<const plugin::Plugin*> plugin = registry.find(plugin::Kind::kLauncher, options.launcher);
   if (!plugin) return invalid("--launcher: " + plugin.status().message());
   const std::filesystem::path folder = options.output / "launcher";
+  const std::vector<std::filesystem::path> made = missing_folders(folder);
   std::error_code code;
   std::filesystem::create_directories(folder, code);
-  std::filesystem::permissions(folder, std::filesystem::perms::owner_all, code);  // environments hold secrets
-  if (code) return infra(fmt::format("{}: {}; choose another --output", folder.string(), code.message()));
+  if (!code) std::filesystem::permissions(folder, std::filesystem::perms::owner_all, code);  // it will hold secrets
+  if (code) {
+    remove_empty(made);
+    return infra(fmt::format("{}: {}; choose another --output", folder.string(), code.message()));
+  }
   Result<Launcher> launcher = Launcher::open(**plugin, launch->plugin, folder, run_id);
-  if (!launcher) return launcher.status();
+  if (!launcher) {
+    remove_empty(made);
+    return launcher.status();
+  }
   return std::make_unique<Launched>(Launched{run_id, *std::move(launch), *std::move(launcher)});
+}
+
+// Logs beside engine.log, which is clean already, and those of workers: whoever wrote to them is gone.
+void clean_logs(const RunOptions& options, const Plan& plan, Recorder& recorder) {
+  std::vector<std::filesystem::path> folders = {options.output / "workers"};
+  for (const PlannedCase& planned : plan.cases) {
+    for (int repeat = 1; repeat <= planned.order.repeats && !planned.settled; ++repeat) {
+      folders.push_back(folder_of_repeat(options.output, planned.order.id, repeat));
+    }
+  }
+  for (const std::filesystem::path& folder : folders) {
+    const Status done = clean_texts(recorder.redactor(), folder, Below::kNoneButLogs);
+    if (done.ok()) continue;
+    Json event = make_event(event::kNote);
+    event["message"] = done.message();
+    recorder.note(event);
+  }
 }
 
 struct Ending {
@@ -201,6 +240,7 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
   const Result<Ending> ending = options.launcher.empty() ? supervise_here(options, *plan, recorder)
                                                          : supervise_launched(options, *plan, recorder, *launched);
   if (!ending) return ending.status();
+  clean_logs(options, *plan, recorder);
 
   RunSummary summary;
   summary.run_id = info.run_id;

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
+
+#include "core/command/environment.h"
 
 namespace assay::run {
 namespace {
@@ -27,19 +32,75 @@ void each_string(Json* json, const std::function<void(std::string*)>& visit) {
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+bool is_listing(const std::string& name) { return name == "environment" || name == "variables"; }
+
+void add_listed(const Json& json, command::Redactor* redactor) {
+  if (!json.is_structured()) return;
+  for (const auto& [name, member] : json.items()) {
+    if (json.is_object() && is_listing(name) && member.is_object()) {
+      for (const auto& [variable, value] : member.items()) {
+        if (value.is_string()) redactor->add(variable, value.get_ref<const std::string&>());
+      }
+    }
+    add_listed(member, redactor);
+  }
+}
+
+void add_listed(const std::string& options, command::Redactor* redactor) {
+  if (options.size() > 2) add_listed(Json::parse(options, nullptr, false), redactor);
+}
+
+void add_listed(const CaseOrder& order, command::Redactor* redactor) {
+  add_listed(order.engine_options, redactor);
+  for (const std::string& training : order.training) add_listed(training, redactor);
+}
+
 }  // namespace
 
 command::Redactor secrets_of(const RunOptions& options, const Plan& plan) {
   command::Redactor redactor(options.environment);
   redactor.add(options.variables);
   for (const Group& group : plan.groups) redactor.add(group.environment);
-  const Json json = Json::parse(options.engine_options.empty() ? "{}" : options.engine_options, nullptr, false);
-  if (json.is_object() && json.contains("environment") && json["environment"].is_object()) {
-    for (const auto& [name, value] : json["environment"].items()) {
-      if (value.is_string()) redactor.add(name, value.get<std::string>());
-    }
+  for (const std::string* given : {&options.engine_options, &options.backend_options, &options.launcher_options}) {
+    add_listed(*given, &redactor);
+  }
+  for (const PlannedCase& planned : plan.cases) add_listed(planned.order, &redactor);
+  return redactor;
+}
+
+command::Redactor secrets_of_worker(const WorkerPlan& plan, const std::string& secrets) {
+  command::Redactor redactor(command::own_environment());
+  add_listed(plan.backend_options, &redactor);
+  for (const CaseOrder& order : plan.cases) add_listed(order, &redactor);
+  const Json values = Json::parse(secrets.empty() ? "[]" : secrets, nullptr, false);
+  for (const Json& value : values.is_array() ? values : Json::array()) {
+    if (value.is_string()) redactor.add("SECRET", value.get_ref<const std::string&>());
   }
   return redactor;
+}
+
+Status clean_texts(const command::Redactor& redactor, const std::filesystem::path& folder, Below below) {
+  namespace fs = std::filesystem;
+  Status first;
+  if (redactor.empty()) return first;
+  constexpr std::array<std::string_view, 4> kTexts = {".log", ".txt", ".json", ".jsonl"};
+  constexpr size_t kLogs = 2;  // of kTexts
+  std::error_code code;
+  std::vector<fs::path> files;
+  for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, code), end;
+       !code && at != end; at.increment(code)) {
+    std::error_code ignored;
+    const std::string name = at->path().filename().string();
+    const bool results = name.starts_with("actual") || name == "reference.json";  // numbers, which stay as they are
+    const auto* last = below == Below::kAllTexts ? kTexts.end() : kTexts.begin() + kLogs;
+    const bool wanted = std::find(kTexts.begin(), last, at->path().extension().string()) != last && !results;
+    if (below == Below::kNoneButLogs) at.disable_recursion_pending();
+    if (wanted && !at->is_symlink(ignored) && at->is_regular_file(ignored)) files.push_back(at->path());
+  }
+  for (const fs::path& file : files) {
+    if (Status done = redactor.file(file); !done.ok() && first.ok()) first = done;
+  }
+  return first;
 }
 
 void redact(const command::Redactor& redactor, Json* json) {
@@ -49,10 +110,13 @@ void redact(const command::Redactor& redactor, Json* json) {
   }
   if (!json->is_structured()) return;
   for (auto member = json->begin(); member != json->end(); ++member) {
-    const bool listing = json->is_object() && (member.key() == "environment" || member.key() == "variables");
-    if (listing && member->is_object()) {
+    if (json->is_object() && is_listing(member.key()) && member->is_object()) {
       for (auto variable = member->begin(); variable != member->end(); ++variable) {
-        if (variable->is_string()) *variable = redactor.value(variable.key(), variable->get_ref<const std::string&>());
+        if (variable->is_string()) {
+          *variable = redactor.value(variable.key(), variable->get_ref<const std::string&>());
+        } else {
+          redact(redactor, &*variable);
+        }
       }
     } else {
       redact(redactor, &*member);

@@ -1,6 +1,8 @@
 // Secrets of a run (core/command/redact.h): kept out of its journal, its reports, its logs and the plans of workers.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -11,8 +13,18 @@
 
 namespace assay::run {
 
-// Knows the secret variables of the calling process, of --set, of ENV_VARS and of `environment` in engine options.
+// Knows the secret variables of the calling process, of --set, of ENV_VARS, and of every object called "environment" or
+// "variables" in options of engines, backends and launchers, wherever it lies in them, those that cases have of their
+// own included.
 command::Redactor secrets_of(const RunOptions& options, const Plan& plan);
+
+// As far as a worker knows them: its environment, its plan, and those that came beside it (kSecretsVariable).
+command::Redactor secrets_of_worker(const WorkerPlan& plan, const std::string& secrets);
+
+// Takes the secrets out of files in a folder that nobody writes to any more: its logs (.log, .txt), or all texts (.json
+// and .jsonl too, results apart) with those of the folders below. Goes on after a failure and returns the first.
+enum class Below : uint8_t { kNoneButLogs, kAllTexts };
+Status clean_texts(const command::Redactor& redactor, const std::filesystem::path& folder, Below below);
 
 // Replaces the secrets in every string of `json`; members of an object called "environment" or "variables" are judged
 // by their names, too.

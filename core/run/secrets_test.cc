@@ -30,6 +30,20 @@ TEST(Secrets, OfARunComeFromItsEnvironmentItsVariablesItsCasesAndItsOptions) {
             "*** *** *** *** no-secret /root");
 }
 
+TEST(Secrets, OfARunLieAnywhereInOptionsOfAnyPlugin) {
+  RunOptions options;
+  options.engine_options = R"({"server": {"command": ["x"], "environment": {"A_KEY": "from-server"}},
+                               "environment": {"B_KEY": "from-engine", "nested": {"environment": {"C_KEY": "deeper"}}}})";
+  options.backend_options = R"({"remote": [{"variables": {"D_KEY": "from-backend"}}]})";
+  options.launcher_options = R"({"pod": {"environment": {"E_KEY": "from-launcher", "PLAIN": "visible"}}})";
+  Plan plan;
+  plan.cases.emplace_back();
+  plan.cases[0].order.engine_options = R"({"server": {"environment": {"F_KEY": "from-case"}}})";
+  const command::Redactor known = secrets_of(options, plan);
+  EXPECT_EQ(known.text("from-server from-engine deeper from-backend from-launcher visible from-case"),
+            "*** *** *** *** *** visible ***");
+}
+
 TEST(Secrets, AreTakenOutOfStringsAndOutOfNothingElse) {
   Json json = {{"seconds", 1234.5},
                {"reason", "key abcd1234 was refused"},
@@ -38,6 +52,12 @@ TEST(Secrets, AreTakenOutOfStringsAndOutOfNothingElse) {
   redact(redactor(), &json);
   EXPECT_EQ(json.dump(), R"({"seconds":1234.5,"reason":"key *** was refused","list":["***",1234],)"
                          R"("options":{"variables":{"X_KEY":"***","PLAIN":"***","PATH":"/bin"}}})");
+}
+
+TEST(Secrets, AreTakenOutOfWhatLiesBelowAListingToo) {
+  Json json = {{"environment", {{"nested", {{"reason", "abcd1234"}, {"environment", {{"X_KEY", "ab"}}}}}}}};
+  redact(redactor(), &json);
+  EXPECT_EQ(json.dump(), R"({"environment":{"nested":{"reason":"***","environment":{"X_KEY":"***"}}}})");
 }
 
 TEST(Secrets, OfAPlanTravelBesideIt) {

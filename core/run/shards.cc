@@ -9,6 +9,7 @@
 #include "core/discover/list.h"
 #include "core/golden/digest.h"
 #include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 #include "core/run/case_digest.h"
 #include "core/run/event_file.h"
 #include "core/run/relation_rows.h"
@@ -53,26 +54,25 @@ double to_seconds(int64_t microseconds) { return static_cast<double>(microsecond
 }  // namespace
 
 Result<ShardOptions> parse_shard(std::string_view text) {
-  const auto number = [](std::string_view word) -> std::optional<uint32_t> {
-    uint32_t value = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || stop != word.data() + word.size()) return std::nullopt;
-    return value;
+  const auto read = [](std::string_view word, uint32_t* value) {
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), *value);
+    return error == std::errc() && stop == word.data() + word.size();
   };
   const size_t slash = text.find('/');
-  const auto index = number(text.substr(0, slash));
-  const auto count = slash == std::string_view::npos ? std::nullopt : number(text.substr(slash + 1));
-  if (!index || !count) {
+  uint32_t index = 0;
+  uint32_t count = 0;
+  if (slash == std::string_view::npos || !read(text.substr(0, slash), &index) ||
+      !read(text.substr(slash + 1), &count)) {
     return invalid(fmt::format("--shard '{}': expected i/n, for example 1/8 for the first of eight shards", text));
   }
-  if (*count < 1 || *count > kMostShards) {
-    return invalid(fmt::format("--shard {}: {} shards; expected 1 to {}", text, *count, kMostShards));
+  if (count < 1 || count > kMostShards) {
+    return invalid(fmt::format("--shard {}: {} shards; expected 1 to {}", text, count, kMostShards));
   }
-  if (*index < 1 || *index > *count) {
-    return invalid(fmt::format("--shard {}: there is no shard {} of {}; shards are numbered from 1 to {}", text, *index,
-                               *count, *count));
+  if (index < 1 || index > count) {
+    return invalid(fmt::format("--shard {}: there is no shard {} of {}; shards are numbered from 1 to {}", text, index,
+                               count, count));
   }
-  return ShardOptions{.index = *index, .count = *count, .durations = {}};
+  return ShardOptions{.index = index, .count = count, .durations = {}};
 }
 
 std::string engine_name(const TestCase& test, const RunOptions& options, const CaseSettings& own) {
@@ -133,17 +133,22 @@ Result<ShardFile> read_shard_file(const std::filesystem::path& file) {
   if (!text) return text.status();
   try {
     const Json json = Json::parse(*text);
-    if (const int schema = json.at("schema").get<int>(); schema != kShardsSchema) {
+    if (const int schema = json::whole<int>(json.at("schema")); schema != kShardsSchema) {
       return invalid(fmt::format("{}: schema {}, this version reads {}; use the assay that wrote it", file.string(),
                                  schema, kShardsSchema));
     }
-    ShardFile read{.partition = json.at("partition"), .count = json.at("count"), .cases = {}};
+    ShardFile read{.partition = json.at("partition"), .count = json::whole<uint32_t>(json.at("count")), .cases = {}};
     for (const Json& entry : json.at("cases")) {
-      read.cases.push_back({.name = entry.at("name"),
-                            .path = entry.at("path"),
-                            .model = entry.at("model"),
-                            .relations = entry.at("relations"),
-                            .shard = entry.at("shard")});
+      ShardedCase one{.name = entry.at("name"),
+                      .path = entry.at("path"),
+                      .model = entry.at("model"),
+                      .relations = entry.at("relations"),
+                      .shard = json::whole<uint32_t>(entry.at("shard"))};
+      if (one.shard < 1 || one.shard > read.count) {
+        return invalid(fmt::format("{}: case {} lies in shard {}, expected 1 to {}", file.string(), one.name, one.shard,
+                                   read.count));
+      }
+      read.cases.push_back(std::move(one));
     }
     return read;
   } catch (const Json::exception& failure) {

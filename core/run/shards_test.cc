@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -265,6 +266,23 @@ TEST(Simulate, WithoutLossOrNoiseARunTakesItsShares) {
   EXPECT_NEAR(ten->seconds, 33, 1e-6);
   EXPECT_EQ(ten->loads, 10U);
   EXPECT_FALSE(simulate({}, 1, options).ok());
+}
+
+TEST(ShardFile, WhatCannotBeIsRefusedInOneLine) {
+  const fs::path file = fs::temp_directory_path() / ("assay_shard_file_" + std::to_string(::getpid()) + ".json");
+  const auto message = [&file](const std::string& count, const std::string& shard) {
+    std::ofstream(file) << R"({"schema": 1, "partition": "p", "count": )" << count
+                        << R"(, "cases": [{"name": "a", "path": "p/a", "model": "m", "relations": [""], "shard": )"
+                        << shard << "}]}";
+    const auto read = read_shard_file(file);
+    return read ? std::string("read") : std::string(read.status().message());
+  };
+  EXPECT_EQ(message("2", "2"), "read");
+  EXPECT_THAT(message("2", "0"), HasSubstr("case a lies in shard 0, expected 1 to 2"));
+  EXPECT_THAT(message("2", "3"), HasSubstr("case a lies in shard 3, expected 1 to 2"));
+  EXPECT_THAT(message("8e30", "1"), HasSubstr("8e+30 is no whole number"));
+  EXPECT_THAT(message("2", "-1"), HasSubstr("-1 is no whole number"));
+  fs::remove(file);
 }
 
 TEST(Simulate, IsTheSameForOneSeedAndAnotherForAnother) {

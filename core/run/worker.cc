@@ -63,9 +63,10 @@ Verdict verdict_of_load(StatusCode code) {
 
 class Worker {
  public:
-  Worker(WorkerPlan plan, EventWriter writer)
+  Worker(WorkerPlan plan, EventWriter writer, command::Redactor redactor)
       : plan_(std::move(plan)),
         writer_(std::move(writer)),
+        redactor_(std::move(redactor)),
         registry_(plan_.plugins, plugin::make_host({.log = log_line, .cancelled = is_cancelled})) {}
 
   int run() {
@@ -111,12 +112,13 @@ class Worker {
     made["worker"] = plan_.worker;
     return made;
   }
-  void emit(const Json& made) {
+  void emit(Json made) {
+    redact(redactor_, &made);
     if (Status written = writer_.append(to_line(made)); !written.ok()) std::exit(complain(written));
   }
   void emit_of_worker(Json made) {
     made["worker"] = plan_.worker;
-    emit(made);
+    emit(std::move(made));
   }
 
   // The load failed: every case of the group gets the same verdict.
@@ -157,6 +159,7 @@ class Worker {
 
   WorkerPlan plan_;
   EventWriter writer_;
+  const command::Redactor redactor_;
   plugin::PluginRegistry registry_;
 };
 
@@ -180,7 +183,8 @@ int run_worker(const std::filesystem::path& plan_file, const std::filesystem::pa
   }
   Result<EventWriter> writer = launched ? EventWriter::go_on(event_file) : EventWriter::create(event_file);
   if (!writer) return complain(writer.status());
-  return Worker(*std::move(plan), *std::move(writer)).run();
+  command::Redactor redactor = secrets_of_worker(*plan, secrets);
+  return Worker(*std::move(plan), *std::move(writer), std::move(redactor)).run();
 }
 
 }  // namespace assay::run

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 
 namespace assay::run {
 namespace {
@@ -94,7 +95,7 @@ std::string to_json(const WorkerPlan& plan) {
 Result<WorkerPlan> parse_worker_plan(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    const int schema = json.at("schema").get<int>();
+    const int schema = json::whole<int>(json.at("schema"));
     if (schema != kPlanSchema) {
       return invalid(fmt::format("worker plan: schema {}, expected {}; runner and worker are of different builds",
                                  schema, kPlanSchema));

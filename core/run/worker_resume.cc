@@ -7,6 +7,7 @@
 #include <string>
 #include <system_error>
 
+#include "core/golden/whole_number.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
 #include "core/run/repeats.h"
@@ -32,7 +33,7 @@ Status skip_what_is_done(const std::filesystem::path& events, WorkerPlan* plan) 
       if (name == event::kCaseStarted) {
         running = id;
       } else if (name == event::kRepeatFinished) {
-        repeats[id] = std::max(repeats[id], event->value("repeat", 0));
+        repeats[id] = std::max(repeats[id], json::whole(*event, "repeat", 0));
       } else if (name == event::kCaseFinished) {
         finished.insert(id);
         running.clear();

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "core/discover/arguments.h"
 #include "core/discover/expand.h"
 #include "core/discover/harness_args.h"
 
@@ -35,9 +35,8 @@ void set(ModelArgs& args, const std::string& key, const std::string& value) {
 Result<int64_t> steps_of(ModelArgs& args, const std::string& key, int64_t otherwise, const std::string& config) {
   const ModelArg* arg = find(args, key);
   if (arg == nullptr || arg->text.empty()) return otherwise;
-  int64_t steps = 0;
-  const auto [stop, error] = std::from_chars(arg->text.data(), arg->text.data() + arg->text.size(), steps);
-  if (error == std::errc() && stop == arg->text.data() + arg->text.size() && steps >= 1) return steps;
+  Result<int64_t> steps = discover::parse_int(arg->text);
+  if (steps && *steps >= 1) return steps;
   return invalid(fmt::format("{}:{}:{}: {} '{}': expected a number of steps, 1 or more", config, arg->place.line,
                              arg->place.column, key, arg->text));
 }

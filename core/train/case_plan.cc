@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
-#include "core/discover/yaml_text.h"
+#include "core/discover/arguments.h"
+#include "core/golden/text.h"
 #include "core/train/arguments.h"
 
 namespace assay::train {
@@ -53,6 +54,20 @@ std::string why_uncompared(const TestCase& test, const discover::Variables& vari
   return "";
 }
 
+constexpr int kMostProcesses = 1 << 20;
+constexpr int kMostRuns = std::numeric_limits<int>::max();
+constexpr int kMostWait = 1 << 20;  // seconds
+constexpr int64_t kMostSteps = int64_t{1} << 40;
+constexpr int64_t kMostSeconds = int64_t{1} << 40;  // since 1970
+
+// `name` is what the number is of.
+Result<int64_t> whole_number(const std::string& name, std::string_view text, int64_t least, int64_t most) {
+  Result<int64_t> number = discover::parse_int(text);
+  if (number && *number >= least && *number <= most) return number;
+  return invalid(
+      fmt::format("{} '{}': expected a whole number from {} to {}", name, text::printable(text), least, most));
+}
+
 std::string lower(std::string text) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return text;
@@ -88,6 +103,7 @@ class Planner {
     plan_.folder = request_.folder;
     plan_.record = says(variables_.find("RECORD_CHECKPOINTS"), "true");
     plan_.uncompared = why_uncompared(test_, variables_);
+    if (const Result<JudgeRules> rules = plan_.rules(); !rules) return rules.status().with(test_.config);
     if (const std::string* frozen = variables_.find("CHECKPOINT_LOAD_PATH"); frozen != nullptr && !frozen->empty()) {
       plan_.frozen = fs::absolute(*frozen).string();
     }
@@ -126,21 +142,17 @@ class Planner {
     for (const char* name : names) {
       const std::string* text = variables_.find(name);
       if (text == nullptr || text->empty()) continue;
-      int number = 0;
-      const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-      if (error != std::errc() || stop != text->data() + text->size() || number < least || number > most) {
-        return invalid(fmt::format("{} '{}': expected a whole number from {} to {}", name, *text, least, most));
-      }
-      *value = number;
+      const Result<int64_t> number = whole_number(name, *text, least, most);
+      if (!number) return number.status();
+      *value = static_cast<int>(*number);
       return {};
     }
     return {};
   }
 
   Status numbers() {
-    constexpr int kMost = 1 << 20;
-    if (Status s = number({"GPUS_PER_NODE"}, 1, kMost, &base_.processes_per_node); !s.ok()) return s;
-    if (Status s = number({"NUM_NODES", "SLURM_NNODES"}, 1, kMost, &base_.nodes); !s.ok()) return s;
+    if (Status s = number({"GPUS_PER_NODE"}, 1, kMostProcesses, &base_.processes_per_node); !s.ok()) return s;
+    if (Status s = number({"NUM_NODES", "SLURM_NNODES"}, 1, kMostProcesses, &base_.nodes); !s.ok()) return s;
     if (Status s = number({"SLURM_NODEID", "NODE_RANK"}, 0, base_.nodes - 1, &base_.node_rank); !s.ok()) return s;
     if (Status s = number({"MASTER_PORT"}, 0, 65535, &base_.master_port); !s.ok()) return s;
     if (const std::string* address = variables_.find("MASTER_ADDR"); address != nullptr && !address->empty()) {
@@ -148,7 +160,7 @@ class Planner {
     }
     if (base_.nodes == 1) return {};
     int seconds = 900;
-    if (Status s = number({"RUN_CI_BARRIER_TIMEOUT"}, 1, kMost, &seconds); !s.ok()) return s;
+    if (Status s = number({"RUN_CI_BARRIER_TIMEOUT"}, 1, kMostWait, &seconds); !s.ok()) return s;
     plan_.meeting.seconds = seconds;
     plan_.meeting.folder = given("RUN_CI_BARRIER_DIR");
     if (!plan_.meeting.folder.empty()) return {};
@@ -204,7 +216,9 @@ class Planner {
     for (const EnvVar& variable : copy.env_vars) job.environment[variable.name] = variable.value;
     Result<std::vector<std::string>> words = argument_words(test_, variables, number, changes_);
     if (!words) return words.status();
-    job.arguments = exit_duration();
+    Result<std::vector<std::string>> limit = exit_duration();
+    if (!limit) return limit.status();
+    job.arguments = *std::move(limit);
     job.arguments.insert(job.arguments.end(), words->begin(), words->end());
     for (const std::string& folder : {job.folders.save, job.folders.tensorboard, job.folders.logs}) {
       plan_.made.push_back(folder);
@@ -214,14 +228,20 @@ class Planner {
   }
 
   // Inside a Slurm job the program ends in time to save: 15 minutes before the end, of short jobs after 4/5 of it.
-  std::vector<std::string> exit_duration() const {
-    constexpr long kBuffer = 15;  // minutes
-    const std::string* begin = variables_.find("SLURM_JOB_START_TIME");
-    const std::string* end = variables_.find("SLURM_JOB_END_TIME");
-    if (nemo_ || begin == nullptr || end == nullptr || begin->empty() || end->empty()) return {};
-    const long window = (std::atol(end->c_str()) - std::atol(begin->c_str())) / 60;
-    const long minutes = window > kBuffer ? window - kBuffer : std::max(window * 4 / 5, 1L);
-    return {"--exit-duration-in-mins", std::to_string(minutes)};
+  Result<std::vector<std::string>> exit_duration() const {
+    constexpr int64_t kBuffer = 15;  // minutes
+    constexpr std::array<const char*, 2> kNames = {"SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME"};
+    std::array<int64_t, 2> times = {};  // seconds
+    for (size_t i = 0; i < times.size(); ++i) {
+      const std::string* text = variables_.find(kNames[i]);
+      if (nemo_ || text == nullptr || text->empty()) return std::vector<std::string>();
+      const Result<int64_t> time = whole_number(kNames[i], *text, 0, kMostSeconds);
+      if (!time) return time.status();
+      times[i] = *time;
+    }
+    const int64_t window = (times[1] - times[0]) / 60;
+    const int64_t minutes = window > kBuffer ? window - kBuffer : std::max<int64_t>(window * 4 / 5, 1);
+    return std::vector<std::string>{"--exit-duration-in-mins", std::to_string(minutes)};
   }
 
   std::string tensorboard(int run) const {
@@ -253,7 +273,11 @@ class Planner {
   // A run for each of MODEL_ARGS, MODEL_ARGS_2 ...
   Status plan_each() {
     std::vector<std::pair<int, const ModelArgs*>> all = {{1, &test_.model_args}};
-    for (const ModelArgs& args : test_.further_model_args) all.emplace_back(std::atoi(args.name.c_str() + 11), &args);
+    for (const ModelArgs& args : test_.further_model_args) {
+      const Result<int64_t> number = whole_number(args.name, args.name.substr(args.name.rfind('_') + 1), 2, kMostRuns);
+      if (!number) return number.status().with(test_.config);
+      all.emplace_back(static_cast<int>(*number), &args);
+    }
     const int processes = base_.processes_per_node;
     const std::string nothing = below("nothing_to_load");
     plan_.made.push_back(nothing);
@@ -263,12 +287,9 @@ class Planner {
                        [&, name = args->name](const EnvVar& v) { return v.name == name + ".GPUS_PER_NODE"; });
       base_.processes_per_node = processes;
       if (own != test_.model_env_vars.end()) {
-        const auto [stop, error] =
-            std::from_chars(own->value.data(), own->value.data() + own->value.size(), base_.processes_per_node);
-        if (error != std::errc() || base_.processes_per_node < 1) {
-          return invalid(fmt::format("{}: MODEL_ENV_VARS.{} '{}': expected a whole number, 1 or more", test_.config,
-                                     own->name, own->value));
-        }
+        const Result<int64_t> told = whole_number("MODEL_ENV_VARS." + own->name, own->value, 1, kMostProcesses);
+        if (!told) return told.status().with(test_.config);
+        base_.processes_per_node = static_cast<int>(*told);
       }
       const std::string save =
           (fs::path(save_) / fmt::format("repeat_{}_key_{}", request_.repeat, args->name)).string();
@@ -307,9 +328,12 @@ CasePlan facts_of(const TestCase& test) {
   return facts;
 }
 
-JudgeRules CasePlan::rules() const {
+Result<JudgeRules> CasePlan::rules() const {
   JudgeRules rules{.rl = rl, .metrics = metrics, .nondeterministic = nondeterministic, .tolerances = tolerances};
-  if (throughput_start) rules.throughput_start = std::atoll(throughput_start->c_str());
+  if (!rl || !throughput_start) return rules;
+  const Result<int64_t> start = whole_number("ENV_VARS.THROUGHPUT_START_STEP", *throughput_start, 0, kMostSteps);
+  if (!start) return start.status();
+  rules.throughput_start = *start;
   return rules;
 }
 
@@ -331,10 +355,9 @@ Result<int> repeats_of(const TestCase& test, const discover::Variables& variable
     if (given == variables.set.end() || given->second.empty()) return 1;
     text = &given->second;
   }
-  int number = 0;
-  const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error == std::errc() && stop == text->data() + text->size() && number >= 1 && number <= most) return number;
-  return invalid(fmt::format("N_REPEAT '{}': a whole number from 1 to {} is expected", *text, most));
+  const Result<int64_t> number = whole_number("N_REPEAT", *text, 1, most);
+  if (!number) return number.status();
+  return static_cast<int>(*number);
 }
 
 }  // namespace assay::train

@@ -62,7 +62,8 @@ struct CasePlan {
   NodeMeeting meeting;
 
   bool resumes() const { return type == TestType::kCkptResume || type == TestType::kFrozenResume; }
-  JudgeRules rules() const;
+  // Fails with kInvalid where THROUGHPUT_START_STEP of an rl case is no number.
+  Result<JudgeRules> rules() const;
   CompatMetrics compat_metrics() const;
 };
 

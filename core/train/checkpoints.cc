@@ -9,6 +9,9 @@
 #include <optional>
 #include <system_error>
 
+#include "core/discover/arguments.h"
+#include "core/golden/file.h"
+
 namespace assay::train {
 namespace {
 
@@ -27,15 +30,20 @@ std::optional<int64_t> iteration_of(const std::string& name) {
 
 Status failed(const std::string& path, const std::error_code& code) { return infra(path + ": " + code.message()); }
 
+// Empties `folder`, or makes it.
+Status make_empty(const std::string& folder) {
+  std::error_code code;
+  fs::remove_all(folder, code);
+  if (!code) fs::create_directories(folder, code);
+  return code ? failed(folder, code) : Status();
+}
+
 }  // namespace
 
 int64_t tracked_iteration(const std::string& folder) {
-  std::ifstream file(fs::path(folder) / kTracker);
-  std::string word;
-  file >> word;
-  int64_t iteration = 0;
-  const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), iteration);
-  return error == std::errc() && stop == word.data() + word.size() && iteration >= 0 ? iteration : 0;
+  const Result<std::string> text = read_file((fs::path(folder) / kTracker).string());
+  const Result<int64_t> iteration = text ? discover::parse_int(*text) : text.status();
+  return iteration && *iteration >= 0 ? *iteration : 0;
 }
 
 std::string iteration_name(int64_t iteration) { return fmt::format("iter_{:07}", iteration); }
@@ -44,13 +52,6 @@ bool is_empty_or_absent(const std::string& folder) {
   std::error_code code;
   const fs::directory_iterator entries(folder, code);
   return code || entries == fs::directory_iterator();
-}
-
-Status make_empty(const std::string& folder) {
-  std::error_code code;
-  fs::remove_all(folder, code);
-  if (!code) fs::create_directories(folder, code);
-  return code ? failed(folder, code) : Status();
 }
 
 Status make_resume_view(const std::string& saved, int64_t half, const std::string& view) {

@@ -9,7 +9,7 @@
 
 namespace assay::train {
 
-// Number in latest_checkpointed_iteration.txt; 0 where there is none.
+// Number in latest_checkpointed_iteration.txt; 0 where it holds none.
 int64_t tracked_iteration(const std::string& folder);
 
 // "iter_0000050".
@@ -21,8 +21,5 @@ bool is_empty_or_absent(const std::string& folder);
 // tracker file of its own. `saved` stays as it is. Fails with kInvalid where `saved` holds iterations, but not `half`;
 // with kInfra where the folder cannot be made.
 Status make_resume_view(const std::string& saved, int64_t half, const std::string& view);
-
-// Empties `folder`, or makes it. kInfra.
-Status make_empty(const std::string& folder);
 
 }  // namespace assay::train

@@ -7,6 +7,7 @@
 #include "core/train/case_plan.h"
 #include "core/train/extract.h"
 #include "core/train/metric_file.h"
+#include "core/train/thresholds.h"
 
 namespace assay::train {
 namespace {
@@ -18,7 +19,7 @@ Result<MetricSet> read_actual(const TestCase& test, const CasePlan& facts, const
   const Result<int64_t> iters = change_arguments({.rl = facts.rl, .type = facts.type}, test.config, &args);
   if (!iters) return iters.status();
   const Grid grid = facts.type == TestType::kRelease ? convergence_grid(*iters) : Grid{.train_iters = *iters};
-  return extract_folder(actual, grid, ScalarForms::kAll);
+  return extract_folder(actual, grid);
 }
 
 // Of files that our own schema refuses.
@@ -29,12 +30,19 @@ CompatVerdict compat_rl_files(const std::string& golden, const std::string& actu
   return compat_rl(*reference, *candidate, facts.compat_metrics(), facts.throughput_start);
 }
 
+// Metrics of a training alone, those apart that generation has too.
+bool trains(const std::string& metric) {
+  const std::string_view known = table_name(metric);
+  const std::string_view name = known.empty() ? metric : known;
+  return name.ends_with(" loss") || name == "num-zeros" || name == "iteration-time";
+}
+
 }  // namespace
 
 bool compares_training(const TestCase& test, const std::string& golden) {
   if (test.mode == "inference") return false;
   for (const std::string& metric : test.metrics.value_or(std::vector<std::string>())) {
-    if (metric.ends_with(" loss") || metric == "num-zeros" || metric == "iteration-time") return true;
+    if (trains(metric)) return true;
   }
   const bool says_mode = test.config_text.starts_with("MODE:") || test.config_text.find("\nMODE:") != std::string::npos;
   if (says_mode) return true;
@@ -55,7 +63,11 @@ ComparedFiles compare_files(const TestCase& test, const std::string& golden, con
   if (!reference) return refuse(reference.status(), "golden");
   const Result<MetricSet> candidate = read_actual(test, facts, actual);
   if (!candidate) return refuse(candidate.status(), "result");
-  compared.verdict = judge(*reference, *candidate, facts.rules());
+  if (const Result<JudgeRules> rules = facts.rules()) {
+    compared.verdict = judge(*reference, *candidate, *rules);
+  } else {
+    compared.verdict = {Verdict::kInvalid, rules.status().message(), "", {}};
+  }
   compared.verdict.golden = golden;
   compared.compat = facts.rl
                         ? compat_rl(*reference, *candidate, facts.compat_metrics(), facts.throughput_start)

@@ -46,7 +46,7 @@ double largest_but_first(const Metric& metric) {
   return largest;
 }
 
-const Metric& golden_metric(const MetricSet& golden, const std::string& name) {
+const Metric& golden_metric(const MetricSet& golden, std::string_view name) {
   const Metric* metric = golden.find(name);
   if (metric == nullptr) throw Raised(fmt::format("KeyError: '{}'", name));
   return *metric;

@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "core/discover/arguments.h"
+#include "core/golden/file.h"
 #include "core/train/records.h"
 #include "core/train/tensor_scalar.h"
 #include "core/train/wire.h"
@@ -100,34 +97,38 @@ bool says_scalar(std::string_view metadata) {
   return scalar;
 }
 
+// As TensorBoard reads it: -1 where it is no number.
 double version_number(std::string_view text) {
   constexpr std::string_view kPrefix = "brain.Event:";
-  double number = -1;
-  if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  if (const size_t at = text.rfind(kPrefix); at != std::string_view::npos) text.remove_prefix(at + kPrefix.size());
+  const Result<double> number = discover::parse_float(text);
+  return number ? *number : -1;
 }
 
 class Accumulator {
  public:
-  Accumulator(EventFile* file, ScalarForms forms) : file_(*file), forms_(forms) {}
+  explicit Accumulator(EventFile* file) : file_(*file) {}
 
   void take(const Event& event) {
     if (event.version) version_ = version_number(*event.version);
     purge(event);
     for (const Value& value : event.values) {
       if (value.metadata && known_.insert(value.tag).second && says_scalar(*value.metadata)) scalars_.insert(value.tag);
-      if (value.simple) add(value.tag, event.step, *value.simple);
-      if (value.simple || !value.tensor || forms_ != ScalarForms::kAll || !scalars_.contains(value.tag)) continue;
-      if (const std::optional<double> number = scalar_of_tensor(*value.tensor)) add(value.tag, event.step, *number);
+      if (value.simple) {
+        add(value.tag, {event.step, *value.simple, true});
+      } else if (value.tensor && scalars_.contains(value.tag)) {
+        if (const auto number = scalar_of_tensor(*value.tensor)) add(value.tag, {event.step, *number, false});
+      }
     }
   }
 
  private:
-  void add(const std::string& tag, int64_t step, double value) {
-    const auto [place, is_new] = index_.try_emplace(tag, file_.tags.size());
-    if (is_new) file_.tags.push_back({tag, {}});
-    file_.tags[place->second].points.push_back({step, value});
+  void add(const std::string& name, const ScalarPoint& point) {
+    const auto [place, is_new] = index_.try_emplace(name, file_.tags.size());
+    if (is_new) file_.tags.push_back({name, {}, false});
+    ScalarTag& tag = file_.tags[place->second];
+    tag.points.push_back(point);
+    tag.simple = tag.simple || point.simple;
   }
 
   static void drop_from(int64_t step, ScalarTag* tag) {
@@ -150,7 +151,6 @@ class Accumulator {
   }
 
   EventFile& file_;
-  const ScalarForms forms_;
   double version_ = 0;
   int64_t latest_ = -1;
   std::map<std::string, size_t> index_;
@@ -160,10 +160,10 @@ class Accumulator {
 
 }  // namespace
 
-EventFile read_events(std::string_view bytes, const std::string& path, ScalarForms forms) {
+EventFile read_events(std::string_view bytes, const std::string& path) {
   EventFile file;
   file.path = path;
-  Accumulator accumulator(&file, forms);
+  Accumulator accumulator(&file);
   RecordReader reader(bytes);
   while (true) {
     switch (reader.next()) {
@@ -190,16 +190,10 @@ EventFile read_events(std::string_view bytes, const std::string& path, ScalarFor
   }
 }
 
-Result<EventFile> read_event_file(const std::string& path, ScalarForms forms) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    const int error = errno;
-    const std::string message = fmt::format("{}: {}", path, std::strerror(error));
-    return error == ENOENT ? not_found(message) : infra(message);
-  }
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (stream.bad()) return infra(path + ": cannot be read");
-  return read_events(bytes, path, forms);
+Result<EventFile> read_event_file(const std::string& path) {
+  const Result<std::string> bytes = read_file(path);
+  if (!bytes) return bytes.status();
+  return read_events(*bytes, path);
 }
 
 }  // namespace assay::train

@@ -13,12 +13,14 @@ namespace assay::train {
 struct ScalarPoint {
   int64_t step = 0;
   double value = 0;
+  bool simple = true;  // a simple value; else a tensor of the plugin "scalars"
 };
 
 // Points in the order of the file; a step may come twice.
 struct ScalarTag {
   std::string name;
   std::vector<ScalarPoint> points;
+  bool simple = false;  // the file has simple values of it, those that a restart took away included
 };
 
 struct EventFile {
@@ -30,15 +32,11 @@ struct EventFile {
   Status corrupt;
 };
 
-// Which forms of a scalar are read: TensorBoard's own EventAccumulator lists simple values alone, tensors of its plugin
-// "scalars" elsewhere.
-enum class ScalarForms : uint8_t { kSimple, kAll };
-
 // Reads as TensorBoard does: a restart that the file tells of (a START event, or in files without a version a step
-// that goes back) takes the points from its step on away. Fails with kNotFound or kInfra where the file cannot be read.
-Result<EventFile> read_event_file(const std::string& path, ScalarForms forms);
+// that goes back) takes the points from its step on away. Fails as read_file does where the file cannot be read.
+Result<EventFile> read_event_file(const std::string& path);
 
 // The same of bytes; `path` names them.
-EventFile read_events(std::string_view bytes, const std::string& path, ScalarForms forms);
+EventFile read_events(std::string_view bytes, const std::string& path);
 
 }  // namespace assay::train

@@ -56,43 +56,22 @@ int64_t interval_of(const std::vector<StepValue>& values, int64_t otherwise) {
   return seen < 2 ? otherwise : interval;
 }
 
-}  // namespace
-
-Grid convergence_grid(int64_t train_iters) {
-  return {.train_iters = train_iters, .step_size = kConvergenceStep, .merge = true};
+bool simple(const EventFile& file) {
+  return std::any_of(file.tags.begin(), file.tags.end(), [](const ScalarTag& tag) { return tag.simple; });
 }
 
-Result<std::vector<EventFile>> read_event_folder(const std::string& folder, ScalarForms forms) {
-  std::vector<Found> found;
-  find_files(folder, &found);
-  find_files(fs::path(folder) / "results", &found);
-  if (found.empty()) {
-    return not_found(
-        fmt::format("{}: no TensorBoard event file (events*tfevents*) there; the program has to write "
-                    "them, with --tensorboard-dir ${{TENSORBOARD_PATH}}",
-                    folder));
-  }
-  std::sort(found.begin(), found.end(),
-            [](const Found& a, const Found& b) { return std::tie(a.written, a.path) < std::tie(b.written, b.path); });
-  std::vector<EventFile> files;
-  for (const Found& one : found) {
-    Result<EventFile> file = read_event_file(one.path, forms);
-    if (!file) return file.status();
-    if (has_scalars(*file)) files.push_back(*std::move(file));
-  }
-  if (files.empty())
-    return not_found(fmt::format("{}: none of its {} event files holds a scalar", folder, found.size()));
-  return files;
-}
-
-MetricSet extract(const std::vector<EventFile>& files, const Grid& grid) {
+// `megatron`: its view of `files`, else ours.
+MetricSet extract_values(const std::vector<EventFile>& files, const Grid& grid, bool megatron) {
   std::vector<std::string> order;
   std::map<std::string, std::map<int64_t, double>> summaries;
   for (const EventFile& file : files) {
+    if (megatron && !simple(file)) continue;
     for (const ScalarTag& tag : file.tags) {
+      if (megatron && !tag.simple) continue;
       const auto [place, is_new] = summaries.try_emplace(tag.name);
       if (is_new) order.push_back(tag.name);
       for (const ScalarPoint& point : tag.points) {
+        if (megatron && !point.simple) continue;
         if (is_new) {
           place->second.insert_or_assign(point.step, round5(point.value));
         } else {
@@ -104,7 +83,10 @@ MetricSet extract(const std::vector<EventFile>& files, const Grid& grid) {
   }
   MetricSet set;
   for (const std::string& name : order) {
-    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) continue;
+    const bool known = std::any_of(kKnown.begin(), kKnown.end(), [&](std::string_view metric) {
+      return megatron ? name == metric : spelled_alike(name, metric);
+    });
+    if (!known) continue;
     Metric metric;
     metric.name = name;
     for (const auto& [step, value] : summaries[name]) {
@@ -120,23 +102,65 @@ MetricSet extract(const std::vector<EventFile>& files, const Grid& grid) {
   return set;
 }
 
-Result<MetricSet> extract_folder(const std::string& folder, const Grid& grid, ScalarForms forms) {
-  Result<std::vector<EventFile>> files = read_event_folder(folder, forms);
-  if (!files) return files.status();
-  const size_t used = grid.merge ? files->size() : 1;
-  for (size_t i = 0; i < used; ++i) {
-    if (!(*files)[i].corrupt.ok()) return (*files)[i].corrupt;
+}  // namespace
+
+Grid convergence_grid(int64_t train_iters) {
+  return {.train_iters = train_iters, .step_size = kConvergenceStep, .merge = true};
+}
+
+Result<std::vector<EventFile>> read_event_folder(const std::string& folder) {
+  std::vector<Found> found;
+  find_files(folder, &found);
+  find_files(fs::path(folder) / "results", &found);
+  if (found.empty()) {
+    return not_found(
+        fmt::format("{}: no TensorBoard event file (events*tfevents*) there; the program has to write "
+                    "them, with --tensorboard-dir ${{TENSORBOARD_PATH}}",
+                    folder));
   }
-  MetricSet set = extract(*files, grid);
-  set.path = folder;
-  for (size_t i = 0; i < used; ++i) {
-    if (!(*files)[i].torn.empty()) set.notes.push_back((*files)[i].torn);
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return std::tie(a.written, a.path) < std::tie(b.written, b.path); });
+  std::vector<EventFile> files;
+  for (const Found& one : found) {
+    Result<EventFile> file = read_event_file(one.path);
+    if (!file) return file.status();
+    if (has_scalars(*file)) files.push_back(*std::move(file));
   }
-  if (used < files->size()) {
-    set.notes.push_back(fmt::format("{}: {} event files hold scalars, the first one counts: {}", folder, files->size(),
-                                    fs::path(files->front().path).filename().string()));
+  if (files.empty())
+    return not_found(fmt::format("{}: none of its {} event files holds a scalar", folder, found.size()));
+  return files;
+}
+
+Result<MetricSet> extract(const std::vector<EventFile>& files, const Grid& grid) {
+  const size_t used = grid.merge ? files.size() : 1;
+  for (size_t i = 0; i < used; ++i) {
+    if (!files[i].corrupt.ok()) return files[i].corrupt;
+  }
+  MetricSet set = extract_values(files, grid, /*megatron=*/false);
+  for (size_t i = 0; i < used; ++i) {
+    if (!files[i].torn.empty()) set.notes.push_back(files[i].torn);
+  }
+  if (used < files.size()) {
+    set.notes.push_back(
+        fmt::format("{} event files hold scalars, the first one counts: {}", files.size(), files.front().path));
   }
   return set;
+}
+
+std::optional<MetricSet> extract_as_megatron(const std::vector<EventFile>& files, const Grid& grid) {
+  if (std::none_of(files.begin(), files.end(), simple)) return std::nullopt;
+  MetricSet set = extract_values(files, grid, /*megatron=*/true);
+  for (const Metric& metric : set.metrics) {  // its writer refuses numbers that JSON lacks
+    if (std::any_of(metric.values.begin(), metric.values.end(), [](const StepValue& v) { return !v.finite(); })) {
+      return std::nullopt;
+    }
+  }
+  return set;
+}
+
+Result<MetricSet> extract_folder(const std::string& folder, const Grid& grid) {
+  const Result<std::vector<EventFile>> files = read_event_folder(folder);
+  return files ? extract(*files, grid) : files.status();
 }
 
 }  // namespace assay::train

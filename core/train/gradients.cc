@@ -51,6 +51,17 @@ struct Sides {
   std::vector<float> right;
 };
 
+// Brings a state of (layers, 1, tensor-parallel ranks, part of a rank) to the order of its weight (layers, rows,
+// columns), which has as many elements. False: it is of no such shape.
+bool unshard(const std::vector<int64_t>& weight, const std::vector<int64_t>& state, std::vector<float>* values) {
+  if (state == weight) return true;
+  if (weight.size() != 3 || state.size() != 4) return false;
+  const int64_t tp = state[2];
+  if (tp < 1 || weight[2] % tp != 0 || state[3] != weight[1] * (weight[2] / tp)) return false;
+  *values = unshard_rows(*values, {.outer = weight[0], .tp = tp, .rows = weight[1], .columns = weight[2]});
+  return true;
+}
+
 // Brings both to one order of elements. The text: why they cannot be.
 std::optional<std::string> align(const Checkpoint& a, const Checkpoint& b, const TensorInfo& left,
                                  const TensorInfo& right, Sides* sides) {
@@ -60,23 +71,22 @@ std::optional<std::string> align(const Checkpoint& a, const Checkpoint& b, const
   const TensorInfo* right_weight = b.contents().find(key);
   const auto refuse = [&] { return fmt::format("shapes {} and {}", text_of(left.shape), text_of(right.shape)); };
   if (left_weight == nullptr || right_weight == nullptr) return refuse();
+  const auto fits = [](const std::vector<float>& values, const TensorInfo& weight) {
+    return values.size() == static_cast<size_t>(weight.elements());
+  };
+  if (!fits(sides->left, *left_weight) || !fits(sides->right, *right_weight)) return refuse();
   const std::vector<int64_t>& shape = left_weight->shape;
   if (shape != right_weight->shape) {
     if (!is_vocabulary(key) || shape.size() != 2 || right_weight->shape.size() != 2 ||
         shape[1] != right_weight->shape[1])
       return refuse();
     const auto common = static_cast<size_t>(std::min(shape[0], right_weight->shape[0]) * shape[1]);  // padding apart
-    if (sides->left.size() < common || sides->right.size() < common) return refuse();
     sides->left.resize(common);
     sides->right.resize(common);
     return std::nullopt;
   }
-  if (sides->left.size() != sides->right.size()) return refuse();
   if (!is_row_parallel(key)) return std::nullopt;
-  if (shape.size() != 3 || right.shape.size() < 3 || right.shape[2] < 1 || shape[2] % right.shape[2] != 0)
-    return refuse();
-  sides->right =
-      unshard_rows(sides->right, {.outer = shape[0], .tp = right.shape[2], .rows = shape[1], .columns = shape[2]});
+  if (!unshard(shape, left.shape, &sides->left) || !unshard(shape, right.shape, &sides->right)) return refuse();
   return std::nullopt;
 }
 

@@ -5,6 +5,9 @@
 
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <iterator>
+#include <numeric>
 #include <thread>
 
 #include "backends/model/checkpoint/torch_dist_writer.h"
@@ -25,20 +28,39 @@ class Gradients : public testing::Test {
   }
   void TearDown() override { fs::remove_all(root_); }
 
-  // A checkpoint of one tensor.
-  std::string save(const std::string& name, const std::string& key, std::vector<int64_t> shape,
-                   std::vector<float> values) {
-    const fs::path folder = root_ / name;
+  using Shape = std::vector<int64_t>;
+
+  static model::TensorToWrite tensor(const std::string& key, Shape shape, std::vector<float> values) {
     model::TensorToWrite tensor;
     tensor.key = key;
     tensor.shape = std::move(shape);
     tensor.dtype = model::Dtype::kFloat32;
-    tensor.fill = [values](int64_t first, int64_t count, void* out) {
+    tensor.fill = [values = std::move(values)](int64_t first, int64_t count, void* out) {
       std::memcpy(out, values.data() + first, static_cast<size_t>(count) * sizeof(float));
     };
-    const Status written = model::write_torch_dist(folder.string(), {tensor}, {}, {});
+    return tensor;
+  }
+  std::string save(const std::string& name, const std::vector<model::TensorToWrite>& tensors) {
+    const Status written = model::write_torch_dist((root_ / name).string(), tensors, {}, {});
     EXPECT_TRUE(written.ok()) << written.message();
-    return (folder / "iter_0000001").string();
+    return (root_ / name / "iter_0000001").string();
+  }
+  // A checkpoint of one tensor.
+  std::string save(const std::string& name, const std::string& key, Shape shape, std::vector<float> values) {
+    return save(name, {tensor(key, std::move(shape), std::move(values))});
+  }
+  // One of a weight of this shape and of its state, whose values are 1, 2, 3 ... unless given.
+  std::string save_state(const std::string& name, const std::string& weight, const Shape& shape, const Shape& state,
+                         std::vector<float> values = {}) {
+    const auto count = [](const Shape& sizes) {
+      return static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>()));
+    };
+    if (values.empty()) {
+      values.resize(count(state));
+      std::iota(values.begin(), values.end(), 1.0F);
+    }
+    return save(name, {tensor(weight, shape, std::vector<float>(count(shape))),
+                       tensor("optimizer.state.exp_avg." + weight, state, std::move(values))});
   }
   const fs::path root_ = fs::path(testing::TempDir()) / ("gradients_" + std::to_string(::getpid()));
 };
@@ -70,6 +92,54 @@ TEST_F(Gradients, NothingToCompareIsInvalid) {
   const std::string zero = save("d", kKey, {1, 2}, {0, 0});
   EXPECT_THAT(judge_checkpoints({zero, save("e", kKey, {1, 2}, {0, 0})}).reason, HasSubstr("zero"));
   EXPECT_THAT(judge_checkpoints({a, save("f", kKey, {1, 2}, {1, NAN})}).reason, HasSubstr("no finite number"));
+}
+
+constexpr const char* kRows = "decoder.layers.mlp.linear_fc2.weight";
+
+TEST_F(Gradients, StatesOfTensorParallelRanksAreComparedWithWholeOnesInBothDirections) {
+  // Two rows of four columns, (1 2 3 4) and (5 6 7 8).
+  const std::string whole = save_state("whole", kRows, {1, 2, 4}, {1, 1, 1, 8});
+  const std::string ranks = save_state("ranks", kRows, {1, 2, 4}, {1, 1, 2, 4}, {1, 2, 5, 6, 3, 4, 7, 8});
+  EXPECT_EQ(judge_checkpoints({whole, ranks}).verdict, Verdict::kIdentical) << judge_checkpoints({whole, ranks}).reason;
+  EXPECT_EQ(judge_checkpoints({ranks, whole}).verdict, Verdict::kIdentical) << judge_checkpoints({ranks, whole}).reason;
+  const std::string other = save_state("other", kRows, {1, 2, 4}, {1, 1, 2, 4});
+  EXPECT_EQ(judge_checkpoints({whole, other}).verdict, Verdict::kDiverged);
+  EXPECT_EQ(judge_checkpoints({other, whole}).verdict, Verdict::kDiverged);
+}
+
+TEST_F(Gradients, AStateThatIsNotOfItsWeightsSizeIsInvalidInsteadOfRead) {
+  struct {
+    const char* key;
+    Shape weight_a, state_a, weight_b, state_b;
+  } const cases[] = {
+      {kRows, {4, 8, 4}, {1, 1, 1, 8}, {4, 8, 4}, {1, 1, 2, 4}},                // both states are too small
+      {kRows, {1, 2, 4}, {1, 1, 1, 8}, {1, 2, 4}, {1, 1, 2, 8}},                // one is too large
+      {kRows, {1, 2, 4}, {1, 1, 1, 16}, {1, 2, 4}, {1, 1, 2, 8}},               // both are
+      {kRows, {1, 2, 4}, {1, 1, 1, 8}, {1, 2, 4}, {1, 1, 8, 1}},                // more ranks than columns
+      {kRows, {1, 2, 4}, {1, 1, 1, 8}, {1, 2, 4}, {1, 2, 4}},                   // fine: the state is whole
+      {"decoder.layers.norm.weight", {2, 3}, {2, 1, 2}, {2, 3}, {2, 1, 1, 2}},  // not row-parallel
+      {"embedding.word_embeddings.weight", {4, 2}, {1, 1, 12}, {6, 2}, {1, 1, 1, 12}},
+  };
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    const auto& [key, weight_a, state_a, weight_b, state_b] = cases[i];
+    const std::string a = save_state("a" + std::to_string(i), key, weight_a, state_a);
+    const std::string b = save_state("b" + std::to_string(i), key, weight_b, state_b);
+    const bool fine = i == 4;
+    for (const CaseVerdict& judged : {judge_checkpoints({a, b}), judge_checkpoints({b, a})}) {
+      EXPECT_EQ(judged.verdict, fine ? Verdict::kIdentical : Verdict::kInvalid) << i << ": " << judged.reason;
+      if (!fine) {
+        EXPECT_THAT(judged.reason, HasSubstr("shapes ")) << i;
+      }
+    }
+  }
+}
+
+TEST_F(Gradients, PaddingOfTheVocabularyIsLeftOut) {
+  const char* key = "embedding.word_embeddings.weight";
+  const std::string a = save_state("a", key, {2, 2}, {1, 1, 4}, {1, 2, 3, 4});
+  const std::string b = save_state("b", key, {3, 2}, {1, 1, 6}, {1, 2, 3, 4, 99, 99});
+  EXPECT_EQ(judge_checkpoints({a, b}).verdict, Verdict::kIdentical);
+  EXPECT_EQ(judge_checkpoints({b, a}).verdict, Verdict::kIdentical);
 }
 
 TEST_F(Gradients, NodesMeet) {

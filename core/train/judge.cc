@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/golden/text.h"
 #include "core/train/judge_metric.h"
-#include "core/train/metric_file.h"
 #include "core/train/thresholds.h"
 
 namespace assay::train {
@@ -35,20 +35,19 @@ MetricSet after(const MetricSet& set, int64_t step) {
 
 CaseVerdict judge(const MetricSet& golden, const MetricSet& actual, const JudgeRules& rules) {
   CaseVerdict verdict;
-  std::vector<std::string> names = rules.metrics ? *rules.metrics : default_metrics();
-  if (names.empty()) {
+  const std::vector<std::string> written = rules.metrics ? *rules.metrics : default_metrics();
+  if (written.empty()) {
     verdict.reason = "METRICS is empty: nothing would be compared; name metrics, for example lm loss";
     return verdict;
   }
   verdict.verdict = Verdict::kIdentical;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), names[i]) !=
-        names.begin() + static_cast<ptrdiff_t>(i))
-      continue;
-    // Megatron-LM's RL comparator spells it with a hyphen, its logs do not.
-    const bool hyphen = names[i] == "lm-loss" && golden.find("lm-loss") == nullptr;
-    const std::string name = hyphen ? "lm loss" : names[i];
-    verdict.metrics.push_back(judge_metric(name, golden.find(name), actual.find(name), rules));
+  for (size_t i = 0; i < written.size(); ++i) {
+    const auto again = [&](const std::string& earlier) { return spelled_alike(earlier, written[i]); };
+    if (std::any_of(written.begin(), written.begin() + static_cast<ptrdiff_t>(i), again)) continue;
+    // Megatron-LM's RL comparator writes lm-loss, its logs and goldens lm loss.
+    const std::string_view known = table_name(written[i]);
+    const std::string name(known.empty() ? written[i] : known);
+    verdict.metrics.push_back(judge_metric(name, golden.find_alike(name), actual.find_alike(name), rules));
     verdict.verdict = worst(verdict.verdict, verdict.metrics.back().verdict);
   }
   verdict.reason = reason_of(verdict);
@@ -89,8 +88,8 @@ std::string first_difference(const MetricSet& a, const MetricSet& b) {
       const StepValue* twin = other.find(value.step);
       const bool both_nan = twin != nullptr && std::isnan(value.value) && std::isnan(twin->value);
       if (twin != nullptr && (both_nan || twin->value == value.value)) continue;
-      return fmt::format("{}, step {}: {} and {}", metric.name, value.step, python_repr(value.value),
-                         twin == nullptr ? "none" : python_repr(twin->value));
+      return fmt::format("{}, step {}: {} and {}", metric.name, value.step, text::python_repr(value.value),
+                         twin == nullptr ? "none" : text::python_repr(twin->value));
     }
     if (metric.values.size() != other.values.size())
       return fmt::format("{}: {} and {} steps", metric.name, metric.values.size(), other.values.size());

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/train/metric_file.h"
+#include "core/golden/text.h"
 #include "core/train/thresholds.h"
 
 namespace assay::train {
@@ -38,6 +38,10 @@ Finding note(std::string message) {
   Finding found = finding(Verdict::kIdentical, std::move(message));
   found.note = true;
   return found;
+}
+
+const char* wrong_with(const StepValue& value) {
+  return value.finite() ? "no measurement above zero" : "no finite number";
 }
 
 class Judging {
@@ -99,17 +103,22 @@ class Judging {
     }
     std::vector<int64_t> missing;
     std::vector<int64_t> broken;
+    const auto measures = [&](const StepValue& value) {  // no time and no memory is zero
+      return value.finite() && (!measures_machine(verdict_.metric) || value.value > 0);
+    };
     for (const int64_t step : wanted) {
       const StepValue& reference = *golden_.find(step);
       const StepValue* value = actual_.find(step);
-      if (!reference.finite()) {
+      if (!measures(reference)) {
         add(finding(Verdict::kInvalid,
-                    fmt::format("step {} is {} in {}", step, python_repr(reference.value), rules_.reference), step));
+                    fmt::format("step {} is {} in {}, {}", step, text::python_repr(reference.value), rules_.reference,
+                                wrong_with(reference)),
+                    step));
         return false;
       }
       if (value == nullptr || value->is_text) {
         missing.push_back(step);
-      } else if (!value->finite()) {
+      } else if (!measures(*value)) {
         broken.push_back(step);
       } else {
         pairs_.push_back({step, reference.value, value->value});
@@ -122,16 +131,18 @@ class Judging {
                   missing.front()));
     }
     if (!broken.empty()) {
+      const StepValue& first = *actual_.find(broken.front());
       add(finding(Verdict::kInvalid,
-                  fmt::format("step {} is {}, no finite number: {} of {} steps are not", broken.front(),
-                              python_repr(actual_.find(broken.front())->value), broken.size(), wanted.size()),
-                  broken.front()));
+                  fmt::format("step {} is {}, {}: {} of {} steps are not", first.step, text::python_repr(first.value),
+                              wrong_with(first), broken.size(), wanted.size()),
+                  first.step));
     }
     return missing.empty() && broken.empty();
   }
 
   double tolerance(double otherwise) const {
-    const auto given = rules_.tolerances.find(verdict_.metric);
+    const auto given = std::find_if(rules_.tolerances.begin(), rules_.tolerances.end(),
+                                    [&](const auto& one) { return spelled_alike(one.first, verdict_.metric); });
     return given == rules_.tolerances.end() ? otherwise : given->second;
   }
 
@@ -170,8 +181,8 @@ class Judging {
                                             [](const Pair& a, const Pair& b) { return a.relative() < b.relative(); });
     found.message = fmt::format(
         "step {}: {}, {} has {} (relative difference {:.3g}); {} of {} steps differ, {} beyond the tolerance {:.3g}",
-        shown.step, python_repr(shown.actual), rules_.reference, python_repr(shown.golden), shown.relative(),
-        found.differing, found.compared, beyond, stated);
+        shown.step, text::python_repr(shown.actual), rules_.reference, text::python_repr(shown.golden),
+        shown.relative(), found.differing, found.compared, beyond, stated);
     if (largest.step != shown.step)
       found.message += fmt::format(", the largest at step {} ({:.3g})", largest.step, largest.relative());
     if (far > 0) found.message += fmt::format(", {} beyond {:.3g}", far, std::max(wide, stated));
@@ -196,17 +207,14 @@ class Judging {
   // A number of the run against one of the golden, where less is better.
   void judge_cost(const std::string& what, double golden, double actual, double limit) {
     Finding found = summary();
-    if (golden <= 0 || actual < 0) {
-      return add(finding(Verdict::kInvalid, fmt::format("{} is {}, in {} {}: no measurement", what, python_repr(actual),
-                                                        rules_.reference, python_repr(golden))));
-    }
     const double change = actual / golden - 1;
     found.smallest_passing_tolerance = std::max(change, 0.0);
     const bool beyond = actual > golden * (1 + limit);
     if (found.differing > 0) {
       found.verdict = beyond ? Verdict::kDrift : Verdict::kEquivalent;
-      found.message = fmt::format("{} is {}, in {} {}: {:+.2f} %, the limit is +{:g} %", what, python_repr(actual),
-                                  rules_.reference, python_repr(golden), change * 100, limit * 100);
+      found.message =
+          fmt::format("{} is {}, in {} {}: {:+.2f} %, the limit is +{:g} %", what, text::python_repr(actual),
+                      rules_.reference, text::python_repr(golden), change * 100, limit * 100);
     }
     add(std::move(found));
     if (change < -limit)
@@ -256,7 +264,8 @@ MetricVerdict alone(const std::string& name, Verdict verdict, std::string messag
 }  // namespace
 
 bool measures_machine(std::string_view metric) {
-  return metric == "iteration-time" || metric == "mem-allocated-bytes" || metric == "mem-max-allocated-bytes";
+  const std::string_view name = table_name(metric);
+  return name == "iteration-time" || name == "mem-allocated-bytes" || name == "mem-max-allocated-bytes";
 }
 
 MetricVerdict judge_metric(const std::string& name, const Metric* golden, const Metric* actual,

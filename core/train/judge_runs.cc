@@ -18,20 +18,16 @@ Grid grid_of(const CasePlan& plan) {
   return plan.type == TestType::kRelease ? convergence_grid(plan.train_iters) : Grid{.train_iters = plan.train_iters};
 }
 
-// As Megatron-LM's reader sees the folder: simple values, up to where a file is damaged. Nothing: its script fails.
-std::optional<MetricSet> as_theirs(const std::string& folder, const Grid& grid) {
-  const Result<std::vector<EventFile>> files = read_event_folder(folder, ScalarForms::kSimple);
-  if (!files) return std::nullopt;
-  std::vector<EventFile> whole = *files;
-  std::erase_if(whole, [](const EventFile& file) { return file.tags.empty(); });
-  if (whole.empty()) return std::nullopt;
-  MetricSet set = extract(whole, grid);
-  for (const Metric& metric : set.metrics) {  // its writer refuses numbers that JSON lacks
-    if (std::any_of(metric.values.begin(), metric.values.end(), [](const StepValue& v) { return !v.finite(); })) {
-      return std::nullopt;
-    }
-  }
-  return set;
+// What a run logged, read once.
+struct RunValues {
+  Result<MetricSet> ours;
+  std::optional<MetricSet> theirs;  // as Megatron-LM's reader sees it; nothing: its script fails
+};
+
+RunValues read_run(const Job& job, const Grid& grid) {
+  const Result<std::vector<EventFile>> files = read_event_folder(job.folders.tensorboard);
+  if (!files) return {files.status(), std::nullopt};
+  return {extract(*files, grid), extract_as_megatron(*files, grid)};
 }
 
 std::string second_name(const std::string& path) {
@@ -48,8 +44,6 @@ Status write(const MetricSet& set, const CasePlan& plan, bool second) {
   return write_metrics(second ? second_name(plan.results) : plan.results, set);
 }
 
-CompatVerdict both(CompatVerdict first, const CompatVerdict& second) { return first.passes() ? second : first; }
-
 // Adds the verdict of run 2 against run 1.
 void add(CaseVerdict&& other, CaseVerdict* verdict) {
   if (worst(verdict->verdict, other.verdict) != verdict->verdict) verdict->reason = other.reason;
@@ -62,85 +56,80 @@ void add(CaseVerdict&& other, CaseVerdict* verdict) {
 
 class Judge {
  public:
-  Judge(const CasePlan& plan, CaseResult* result) : plan_(plan), result_(*result), grid_(grid_of(plan)) {}
+  Judge(const CasePlan& plan, CaseResult* result) : plan_(plan), result_(*result) {
+    const Grid grid = grid_of(plan);
+    runs_.push_back(read_run(plan.runs[0], grid));
+    if (plan.resumes() && !plan.rl) runs_.push_back(read_run(plan.runs[1], grid));
+  }
 
   void run(const Result<std::string>& golden) {
-    if (!take(0, &result_.actual)) return;
-    if (plan_.resumes() && !plan_.rl && !take(1, &result_.second)) return;
-    by_golden(golden);
-    if (result_.second) by_first_run();
-    for (const std::optional<MetricSet>* set : {&result_.actual, &result_.second}) {
-      if (*set) add_notes((*set)->notes);
+    const Result<MetricSet> reference = golden ? read_metrics(*golden) : golden.status();
+    result_.compat = compat(golden, reference);
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (!keep(i)) return;
     }
+    by_golden(golden, reference);
+    for (const RunValues& values : runs_) add_notes(values.ours->notes);
   }
 
  private:
-  // The values of run `index`; false: there are none, and the verdict says why.
-  bool take(size_t index, std::optional<MetricSet>* set) {
-    const Job& job = plan_.runs[index];
-    Result<MetricSet> read = extract_folder(job.folders.tensorboard, grid_, ScalarForms::kAll);
-    if (!read) {
-      const Verdict verdict = read.status().code() == StatusCode::kInfra ? Verdict::kInfra : Verdict::kInvalid;
-      result_.verdict = {verdict, fmt::format("run {}: {}", job.run, read.status().message()), "", {}};
-      result_.compat = compat_unreadable("the values of run " + std::to_string(job.run));
+  void settle(Verdict verdict, std::string reason, std::string golden = "") {
+    result_.verdict = {verdict, std::move(reason), std::move(golden), {}};
+  }
+
+  // Writes the values of a run. False: there are none, or they cannot be written, and the verdict says why.
+  bool keep(size_t index) {
+    const Result<MetricSet>& values = runs_[index].ours;
+    if (!values) {
+      const Verdict verdict = values.status().code() == StatusCode::kInfra ? Verdict::kInfra : Verdict::kInvalid;
+      settle(verdict, fmt::format("run {}: {}", plan_.runs[index].run, values.status().message()));
       return false;
     }
-    *set = *std::move(read);
-    if (Status written = write(**set, plan_, index > 0); !written.ok()) {
-      result_.verdict = {Verdict::kInfra, written.message(), "", {}};
-      result_.compat = compat_unreadable(written.message());
+    if (Status written = write(*values, plan_, index > 0); !written.ok()) {
+      settle(Verdict::kInfra, written.message());
       return false;
     }
+    (index == 0 ? result_.actual : result_.second) = *values;
     return true;
   }
 
-  void by_golden(const Result<std::string>& golden) {
+  void by_golden(const Result<std::string>& golden, const Result<MetricSet>& reference) {
+    Result<JudgeRules> rules = plan_.rules();
+    if (!rules) return settle(Verdict::kInvalid, rules.status().message());
     if (!golden) {
-      result_.verdict = {Verdict::kNotComparable, golden.status().message(), "", {}};
-      result_.compat = compat_unreadable(golden.status().message());
-      return;
-    }
-    const Result<MetricSet> reference = read_metrics(*golden);
-    if (!reference) {
+      settle(Verdict::kNotComparable, golden.status().message());
+    } else if (!reference) {
       const bool missing = reference.status().code() == StatusCode::kNotFound;
-      result_.verdict = {missing ? Verdict::kNotComparable : Verdict::kInvalid,
-                         "golden: " + reference.status().message(),
-                         *golden,
-                         {}};
-      const Result<MetricSet> loose = read_metrics(*golden, Schema::kLoose);
-      result_.compat = plan_.rl && loose ? by_rl(*loose) : compat_unreadable(reference.status().message());
-      return;
-    }
-    result_.verdict = judge(*reference, *result_.actual, plan_.rules());
-    result_.verdict.golden = *golden;
-    if (plan_.rl) {
-      result_.compat = by_rl(*reference);
-    } else if (const std::optional<MetricSet> theirs = as_theirs(plan_.runs[0].folders.tensorboard, grid_)) {
-      result_.compat = compat_pretraining(*reference, *theirs, plan_.compat_metrics(), plan_.nondeterministic);
+      settle(missing ? Verdict::kNotComparable : Verdict::kInvalid, "golden: " + reference.status().message(), *golden);
     } else {
-      result_.compat = compat_unreadable("the values of run 1");
+      result_.verdict = judge(*reference, *result_.actual, *rules);
+      result_.verdict.golden = *golden;
     }
+    if (!result_.second) return;
+    rules->reference = "run 1";
+    add(judge_resume(*result_.actual, *result_.second, plan_.train_iters, *rules), &result_.verdict);
   }
 
-  CompatVerdict by_rl(const MetricSet& golden) const {
-    if (plan_.type != TestType::kFrozenStart) {
-      return {CompatVerdict::kSkipped, "TEST_TYPE is not frozen-start: nothing is compared"};
+  // What Megatron-LM's comparators say of their own view of the same files.
+  CompatVerdict compat(const Result<std::string>& golden, const Result<MetricSet>& reference) const {
+    if (!golden) return compat_unreadable(golden.status().message());
+    const std::optional<MetricSet>& first = runs_.front().theirs;
+    if (plan_.rl) {
+      const Result<MetricSet> loose = reference ? *reference : read_metrics(*golden, Schema::kLoose);
+      if (!loose) return compat_unreadable(loose.status().message());
+      if (plan_.type != TestType::kFrozenStart) {
+        return {CompatVerdict::kSkipped, "TEST_TYPE is not frozen-start: nothing is compared"};
+      }
+      if (!first) return compat_unreadable("the values of run 1");
+      return compat_rl(*loose, *first, plan_.compat_metrics(), plan_.throughput_start);
     }
-    const std::optional<MetricSet> theirs = as_theirs(plan_.runs[0].folders.tensorboard, grid_);
-    if (!theirs) return compat_unreadable("the values of run 1");
-    return compat_rl(golden, *theirs, plan_.compat_metrics(), plan_.throughput_start);
-  }
-
-  void by_first_run() {
-    JudgeRules rules = plan_.rules();
-    rules.reference = "run 1";
-    add(judge_resume(*result_.actual, *result_.second, plan_.train_iters, rules), &result_.verdict);
-    const std::optional<MetricSet> first = as_theirs(plan_.runs[0].folders.tensorboard, grid_);
-    const std::optional<MetricSet> second = as_theirs(plan_.runs[1].folders.tensorboard, grid_);
-    result_.compat =
-        both(result_.compat, first && second ? compat_resume(*first, *second, plan_.train_iters, plan_.compat_metrics(),
-                                                             plan_.nondeterministic)
-                                             : compat_unreadable("the values of run 2"));
+    if (!reference) return compat_unreadable(reference.status().message());
+    if (!first) return compat_unreadable("the values of run 1");
+    CompatVerdict by_golden = compat_pretraining(*reference, *first, plan_.compat_metrics(), plan_.nondeterministic);
+    if (runs_.size() == 1 || !by_golden.passes()) return by_golden;
+    const std::optional<MetricSet>& second = runs_.back().theirs;
+    if (!second) return compat_unreadable("the values of run 2");
+    return compat_resume(*first, *second, plan_.train_iters, plan_.compat_metrics(), plan_.nondeterministic);
   }
 
   void add_notes(const std::vector<std::string>& notes) {
@@ -156,7 +145,7 @@ class Judge {
 
   const CasePlan& plan_;
   CaseResult& result_;
-  const Grid grid_;
+  std::vector<RunValues> runs_;  // run 1, and run 2 where one resumed
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/golden/text.h"
 #include "core/train/compat.h"
 
 namespace assay::train {
@@ -149,6 +150,80 @@ TEST(Judge, MoreMemoryIsDrift) {
   EXPECT_THAT(verdict.reason, HasSubstr("step 31"));
   EXPECT_TRUE(
       compat_pretraining(golden, actual, {CompatMetrics::Form::kList, {"mem-max-allocated-bytes"}}, false).passes());
+}
+
+TEST(Judge, TimesAndMemoryOfNothingAreNoMeasurement) {
+  for (const char* name : {"iteration-time", "mem-allocated-bytes", "mem-max-allocated-bytes"}) {
+    for (const bool rl : {false, true}) {
+      JudgeRules rules = rules_for(name);
+      rules.rl = rl;
+      const MetricSet good = set_of({series(name, 50, 2)});
+      for (const double wrong : {0.0, -0.0, -3.0, static_cast<double>(-INFINITY), static_cast<double>(NAN)}) {
+        MetricSet bad = good;
+        bad.metrics[0].values[34].value = wrong;  // one step of many: no median, no maximum would show it
+        const CaseVerdict run = judge(good, bad, rules);
+        EXPECT_EQ(run.verdict, Verdict::kInvalid) << name << " " << wrong;
+        EXPECT_THAT(run.reason, HasSubstr("step 35 is " + text::python_repr(wrong)));
+        const CaseVerdict golden = judge(bad, good, rules);
+        const bool judged = std::isfinite(wrong) || std::string(name) != "iteration-time" || rl;
+        EXPECT_EQ(golden.verdict, judged ? Verdict::kInvalid : Verdict::kIdentical) << name << " " << wrong;
+        if (judged) {
+          EXPECT_THAT(golden.reason, HasSubstr("step 35 is " + text::python_repr(wrong) + " in the golden"));
+        }
+      }
+      MetricSet warmup = good;
+      warmup.metrics[0].values[0].value = 0;
+      const bool judged = std::string(name) != "iteration-time" && !rl;
+      EXPECT_EQ(judge(good, warmup, rules).verdict, judged ? Verdict::kInvalid : Verdict::kIdentical)
+          << name << ": steps that are not judged do not count";
+    }
+  }
+  const MetricSet zero = set_of({series("num-zeros", 5, 0)});
+  EXPECT_EQ(judge(zero, zero, rules_for("num-zeros")).verdict, Verdict::kIdentical) << "a count may be zero";
+}
+
+TEST(Judge, SpellingsOfAMetricMeet) {
+  const char* const spellings[][3] = {
+      {"lm loss", "lm-loss", "lm_loss"},
+      {"mtp_1 loss", "mtp-1-loss", "mtp 1 loss"},
+      {"num-zeros", "num zeros", "num_zeros"},
+      {"iteration-time", "iteration_time", "iteration time"},
+      {"mem-max-allocated-bytes", "mem_max_allocated_bytes", "mem max-allocated bytes"}};
+  for (const auto& all : spellings) {
+    for (const char* named : all) {
+      for (const char* in_golden : all) {
+        for (const char* in_run : all) {
+          const MetricSet golden = set_of({series("other", 50, 1), series(in_golden, 50, 2)});
+          MetricSet actual = set_of({series(in_run, 50, 2)});
+          const CaseVerdict same = judge(golden, actual, rules_for(named));
+          EXPECT_EQ(same.verdict, Verdict::kIdentical)
+              << named << ", " << in_golden << ", " << in_run << ": " << same.reason;
+          ASSERT_EQ(same.metrics.size(), 1u);
+          EXPECT_EQ(same.metrics[0].metric, all[0]);
+          for (StepValue& value : actual.metrics[0].values) value.value = 2.5;
+          EXPECT_FALSE(passes(judge(golden, actual, rules_for(named)).verdict))
+              << named << ", " << in_golden << ", " << in_run;
+          JudgeRules rules = rules_for(named);
+          rules.tolerances[in_golden] = 0.3;
+          EXPECT_EQ(judge(golden, actual, rules).verdict, Verdict::kEquivalent) << named << ", " << in_golden;
+        }
+      }
+    }
+  }
+  const MetricSet golden = set_of({series("lm-loss", 5, 1), series("lm loss", 5, 2)});
+  EXPECT_EQ(judge(golden, set_of({series("lm loss", 5, 2)}), rules_for("lm loss")).verdict, Verdict::kIdentical)
+      << "the exact name first";
+  JudgeRules twice;
+  twice.metrics = std::vector<std::string>{"lm-loss", "lm loss", "lm_loss"};
+  EXPECT_EQ(judge(golden, golden, twice).metrics.size(), 1u);
+}
+
+TEST(Judge, MegatronsComparatorsTakeNamesAsTheyAreSpelled) {
+  const MetricSet set = set_of({series("lm loss", 5, 1)});
+  EXPECT_FALSE(compat_pretraining(set, set, {CompatMetrics::Form::kList, {"lm-loss"}}, false).passes());
+  MetricSet idle = set_of({series("iteration-time", 50, 0)});
+  EXPECT_TRUE(compat_pretraining(idle, idle, {CompatMetrics::Form::kList, {"iteration-time"}}, false).passes());
+  EXPECT_TRUE(compat_rl(idle, idle, {CompatMetrics::Form::kList, {"iteration-time"}}, "1").passes());
 }
 
 TEST(Resume, ComparesTheStepsAfterTheMiddle) {

@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
+#include <limits>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/discover/arguments.h"
+#include "core/golden/file.h"
 #include "core/golden/replace_file.h"
 
 namespace assay::train {
@@ -23,6 +25,13 @@ constexpr std::chrono::milliseconds kPoll{50};
 constexpr int kUnreadable = 1;
 
 fs::path mark(const fs::path& folder, int rank) { return folder / fmt::format("node_{}", rank); }
+
+// The exit code that a node wrote; kUnreadable where the file holds none.
+int code_in(const fs::path& file) {
+  const Result<std::string> text = read_file(file.string());
+  const Result<int64_t> code = text ? discover::parse_int(*text) : text.status();
+  return code && *code >= 0 && *code <= std::numeric_limits<int>::max() ? static_cast<int>(*code) : kUnreadable;
+}
 
 }  // namespace
 
@@ -66,9 +75,7 @@ Result<int> Meeting::exchange(const std::string& phase, int exit_code) const {
   if (Status met = wait(name); !met.ok()) return met;
   int worst = exit_code;
   for (int rank = 0; rank < nodes_; ++rank) {
-    int other = kUnreadable;
-    std::ifstream(mark(folder, rank)) >> other;
-    if (worst == 0) worst = other;
+    if (worst == 0) worst = code_in(mark(folder, rank));
   }
   return worst;
 }

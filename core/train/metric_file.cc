@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/golden/file.h"
 #include "core/golden/json_text.h"
 #include "core/golden/replace_file.h"
 #include "core/golden/text.h"
+#include "core/golden/whole_number.h"
 
 namespace assay::train {
 namespace {
@@ -59,9 +57,11 @@ std::string with_marks(std::string_view text) {
 }
 
 int64_t integer(const Json& json, const std::string& what) {
-  if (json.is_number_integer()) return json.get<int64_t>();
-  if (json.is_number() && json.get<double>() == std::trunc(json.get<double>())) return json.get<int64_t>();
-  throw Broken(fmt::format("{} is {}, expected a whole number", what, json.dump()));
+  try {
+    return json::whole<int64_t>(json);
+  } catch (const Json::exception&) {
+    throw Broken(fmt::format("{} is {}, expected a whole number", what, json.dump()));
+  }
 }
 
 int64_t step_of(const std::string& key, const std::string& metric) {
@@ -144,7 +144,6 @@ Json parse(std::string_view text) {
 
 Result<MetricSet> read_metrics_text(std::string_view text, const std::string& name, Schema schema) {
   MetricSet set;
-  set.path = name;
   if (text.empty()) return invalid(name + ": the file is empty, expected an object of metrics");
   try {
     Json json = parse(text);
@@ -161,15 +160,8 @@ Result<MetricSet> read_metrics_text(std::string_view text, const std::string& na
 }
 
 Result<MetricSet> read_metrics(const std::string& path, Schema schema) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    const int error = errno;
-    const std::string message = fmt::format("{}: {}", path, std::strerror(error));
-    return error == ENOENT ? not_found(message) : infra(message);
-  }
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (stream.bad()) return infra(path + ": cannot be read");
-  return read_metrics_text(bytes, path, schema);
+  const Result<std::string> text = read_file(path);
+  return text ? read_metrics_text(*text, path, schema) : text.status();
 }
 
 std::string metrics_text(const MetricSet& set) {
@@ -183,7 +175,7 @@ std::string metrics_text(const MetricSet& set) {
         metric.start_step, metric.end_step, metric.step_interval);
     for (const StepValue& value : metric.values) {
       out += &value == &metric.values.front() ? "\n" : ",\n";
-      const std::string spelled = value.finite()            ? python_repr(value.value)
+      const std::string spelled = value.finite()            ? text::python_repr(value.value)
                                   : std::isinf(value.value) ? (value.value > 0 ? "\"inf\"" : "\"-inf\"")
                                                             : "\"nan\"";
       out += fmt::format("            \"{}\": {}", value.step, spelled);
@@ -202,26 +194,6 @@ double round5(double value) {
   std::array<char, 400> buffer;  // 309 digits before the point
   std::snprintf(buffer.data(), buffer.size(), "%.5f", value);
   return std::strtod(buffer.data(), nullptr);
-}
-
-std::string python_repr(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  std::array<char, 32> buffer;
-  const auto [end, error] =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific);
-  const std::string_view spelled(buffer.data(), static_cast<size_t>(end - buffer.data()));
-  const size_t e = spelled.find('e');
-  int exponent = 0;
-  std::from_chars(spelled.data() + e + (spelled[e + 1] == '+' ? 2 : 1), spelled.data() + spelled.size(), exponent);
-  if (exponent < -4 || exponent >= 16) {
-    return fmt::format("{}e{}{:02}", spelled.substr(0, e), exponent < 0 ? '-' : '+', std::abs(exponent));
-  }
-  const auto [stop, failed] =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed);
-  std::string fixed(buffer.data(), static_cast<size_t>(stop - buffer.data()));
-  if (fixed.find('.') == std::string::npos) fixed += ".0";
-  return fixed;
 }
 
 }  // namespace assay::train

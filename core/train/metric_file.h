@@ -12,7 +12,7 @@ namespace assay::train {
 // Bare NaN and infinities are read as numbers, strings as values that are no number. A top level that is a string
 // holding the object is read as the object. Of a key that stands twice the last one counts.
 // Fails with one line that names the path and the metric, or line and column: kNotFound (no such file), kInfra
-// (unreadable), kInvalid (anything else).
+// (unreadable), kInvalid (anything else, a folder or a named pipe included).
 // Loosely: as Megatron-LM's RL comparator reads, which looks at no more than it compares; a metric without values by
 // step is `unusable`, the other members may be absent.
 enum class Schema : uint8_t { kWhole, kLoose };
@@ -28,8 +28,5 @@ Status write_metrics(const std::string& path, const MetricSet& set);
 
 // Python's round(value, 5): the nearest multiple of 0.00001, ties of the exact binary value to even.
 double round5(double value);
-
-// repr(value) of Python: the shortest spelling that reads back, "1e-05", "61232738304.0".
-std::string python_repr(double value);
 
 }  // namespace assay::train

@@ -1,6 +1,8 @@
 #include "core/train/metric_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace assay::train {
 namespace {
@@ -51,6 +53,19 @@ TEST(MetricFile, SaysWhatIsWrong) {
   EXPECT_EQ(read_metrics("/no/such.json").status().code(), StatusCode::kNotFound);
 }
 
+TEST(MetricFile, WhatIsNoFileIsOneLine) {
+  const Status folder = read_metrics(testing::TempDir()).status();
+  EXPECT_EQ(folder.code(), StatusCode::kInvalid);
+  EXPECT_THAT(folder.message(), HasSubstr("is a folder; expected a file"));
+  const std::string pipe = testing::TempDir() + "metric_pipe_" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(read_metrics(pipe).status().message(), HasSubstr("is a named pipe; expected a file"));
+  ::unlink(pipe.c_str());
+  const Status unreadable = read_metrics("/proc/self/mem").status();
+  EXPECT_EQ(unreadable.code(), StatusCode::kInfra);
+  EXPECT_THAT(unreadable.message(), HasSubstr("/proc/self/mem: cannot be read"));
+}
+
 TEST(Round5, IsPythons) {
   EXPECT_EQ(round5(0.000005), 1e-05);
   EXPECT_EQ(round5(0.5), 0.5);
@@ -60,16 +75,6 @@ TEST(Round5, IsPythons) {
   EXPECT_EQ(round5(0.005859375), 0.00586);
   EXPECT_EQ(round5(-1.5e300), -1.5e300);
   EXPECT_TRUE(std::isnan(round5(NAN)));
-}
-
-TEST(PythonRepr, IsPythons) {
-  EXPECT_EQ(python_repr(1e16), "1e+16");
-  EXPECT_EQ(python_repr(1e15), "1000000000000000.0");
-  EXPECT_EQ(python_repr(0.0001), "0.0001");
-  EXPECT_EQ(python_repr(0.00001), "1e-05");
-  EXPECT_EQ(python_repr(-0.0), "-0.0");
-  EXPECT_EQ(python_repr(1.7976931348623157e308), "1.7976931348623157e+308");
-  EXPECT_EQ(python_repr(-INFINITY), "-inf");
 }
 
 }  // namespace

@@ -31,10 +31,13 @@ struct Metric {
 
 struct MetricSet {
   std::vector<Metric> metrics;  // in the order of the file
-  std::string path;             // of the file or folder they are from
   std::vector<std::string> notes;
 
-  const Metric* find(std::string_view name) const;  // null: absent
+  const Metric* find(std::string_view name) const;        // null: absent
+  const Metric* find_alike(std::string_view name) const;  // spelled so, else the first that is spelled alike
 };
+
+// True where two names differ in nothing but hyphens, underscores and blanks: "lm loss", "lm-loss", "lm_loss".
+bool spelled_alike(std::string_view a, std::string_view b);
 
 }  // namespace assay::train

@@ -1,8 +1,9 @@
 #include "core/train/tensor_scalar.h"
 
-#include <cmath>
+#include <bit>
 #include <cstdint>
 
+#include "backends/model/checkpoint/convert.h"
 #include "core/train/wire.h"
 
 namespace assay::train {
@@ -24,14 +25,6 @@ enum DataType : uint64_t {
   kUint32 = 22,
   kUint64 = 23,
 };
-
-double half_value(uint16_t bits) {
-  const int exponent = (bits >> 10) & 0x1F;
-  const int mantissa = bits & 0x3FF;
-  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 0x1F) return mantissa == 0 ? sign * INFINITY : NAN;
-  return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 0x400, exponent - 25));
-}
 
 size_t width_of(uint64_t type) {
   switch (type) {
@@ -65,9 +58,9 @@ double value_of(uint64_t type, uint64_t bits) {
     case kDouble:
       return std::bit_cast<double>(bits);
     case kBfloat16:
-      return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+      return model::bf16_to_float(static_cast<uint16_t>(bits));
     case kHalf:
-      return half_value(static_cast<uint16_t>(bits));
+      return model::fp16_to_float(static_cast<uint16_t>(bits));
     case kInt8:
       return static_cast<int8_t>(bits);
     case kInt16:

@@ -34,6 +34,12 @@ std::optional<Threshold> threshold_of(std::string_view metric) {
   return found->threshold;
 }
 
+std::string_view table_name(std::string_view metric) {
+  const auto* found = std::find_if(kThresholds.begin(), kThresholds.end(),
+                                   [metric](const Entry& entry) { return spelled_alike(entry.metric, metric); });
+  return found == kThresholds.end() ? std::string_view() : found->metric;
+}
+
 std::vector<std::string> default_metrics() { return {"lm loss", "num-zeros"}; }
 
 std::vector<int64_t> iteration_time_steps(const Metric& golden) {

@@ -19,6 +19,9 @@ struct Threshold {
 // Of pretraining; nothing for a metric that has none.
 std::optional<Threshold> threshold_of(std::string_view metric);
 
+// The name that the table has for a metric spelled like it; empty: there is none.
+std::string_view table_name(std::string_view metric);
+
 // METRICS of a case that has no such key.
 std::vector<std::string> default_metrics();
 

@@ -16,7 +16,6 @@ struct WireField {
   std::string_view bytes;  // kBytes
 
   float as_float() const { return std::bit_cast<float>(static_cast<uint32_t>(value)); }
-  double as_double() const { return std::bit_cast<double>(value); }
 };
 
 // Reads from `bytes`, which outlives it.
@@ -32,7 +31,6 @@ class WireReader {
   // For packed repeated fields.
   bool varint(uint64_t* value);
   bool fixed(size_t bytes, uint64_t* value);
-  bool at_end() const { return rest_.empty(); }
 
  private:
   std::string_view rest_;

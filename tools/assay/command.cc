@@ -9,10 +9,9 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/command/environment.h"
 #include "core/discover/nearest.h"
 #include "core/golden/text.h"
-
-extern char** environ;  // NOLINT: POSIX names it
 
 namespace assay::cli {
 
@@ -109,15 +108,7 @@ Result<std::map<std::string, std::string>> parse_settings(const Words& words) {
   return settings;
 }
 
-std::map<std::string, std::string> environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
-}
+std::map<std::string, std::string> environment() { return command::own_environment(); }
 
 plugin::SearchOptions search_options(const po::variables_map& values) {
   plugin::SearchOptions search;

@@ -10,6 +10,7 @@
 
 #include "core/command/redact.h"
 #include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 #include "core/run/events.h"
 #include "core/run/read_run.h"
 
@@ -81,7 +82,7 @@ Result<Start> read_start(const fs::path& folder, const Words& wanted) {
     return invalid(file.string() + ":1: no run_started line; expected the journal of a run");
   }
   try {
-    const int schema = event->value("schema", 0);
+    const int schema = json::whole(*event, "schema", 0);
     if (schema != run::kEventSchema) {
       return invalid(file.string() + ":1: schema " + std::to_string(schema) + ", this version reads " +
                      std::to_string(run::kEventSchema) + "; use the assay that wrote it");

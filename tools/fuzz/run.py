@@ -2,8 +2,8 @@
 """Fuzzes every parser for a while and prints a table; ends with 1 where one crashed, hung or broke a property.
 
 Usage: tools/fuzz/run.py [--seconds N] [--jobs N] [--build FOLDER] [PARSER...]
-Build first: cmake --preset fuzz && cmake --build build/fuzz --target fuzz (tools/test.sh fuzz does both).
-Inputs that were found stay in FOLDER/corpus and are used again; those that failed in FOLDER/failures.
+Build first: cmake --preset ci-sanitize && cmake --build build/ci-sanitize --target fuzz (tools/test.sh fuzz does both).
+Inputs that were found stay in FOLDER/fuzz/corpus and are used again; those that failed in FOLDER/fuzz/failures.
 """
 import argparse
 import base64
@@ -21,12 +21,12 @@ MEMORY = 2048  # MB
 
 
 def fuzz(parser, program, build, seconds):
-    corpus = build / "corpus" / parser
-    failures = build / "failures" / parser
+    corpus = build / "fuzz" / "corpus" / parser
+    failures = build / "fuzz" / "failures" / parser
     for folder in (corpus, failures):
         folder.mkdir(parents=True, exist_ok=True)
-    log = build / "failures" / f"{parser}.log"
-    command = [program, corpus, build / "seeds" / parser, f"-max_total_time={seconds}", f"-timeout={SLOWEST}",
+    log = build / "fuzz" / "failures" / f"{parser}.log"
+    command = [program, corpus, build / "fuzz" / "seeds" / parser, f"-max_total_time={seconds}", f"-timeout={SLOWEST}",
                f"-rss_limit_mb={MEMORY}", "-max_len=16384", "-print_final_stats=1", f"-artifact_prefix={failures}/",
                "-use_value_profile=0", "-verbosity=1"]
     environment = dict(os.environ, ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1",
@@ -58,16 +58,16 @@ def main():
     parse = argparse.ArgumentParser(description="Fuzzes every parser for a while.")
     parse.add_argument("--seconds", type=int, default=60, help="for each parser")
     parse.add_argument("--jobs", type=int, default=2, help="parsers at once")
-    parse.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build" / "fuzz")
+    parse.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build" / "ci-sanitize")
     parse.add_argument("parser", nargs="*", help="default: all")
     given = parse.parse_args()
     programs = {path.name.removeprefix("fuzz_"): path for path in sorted((given.build / "fuzz").glob("fuzz_*"))}
     unknown = [name for name in given.parser if name not in programs]
     if unknown or not programs:
         sys.exit(f"fuzz: no parser {' '.join(unknown)}; built ones: {' '.join(programs) or 'none'}")
-    subprocess.run([sys.executable, HERE / "seeds.py", given.build / "seeds"], check=True)
+    subprocess.run([sys.executable, HERE / "seeds.py", given.build / "fuzz" / "seeds"], check=True)
     for name in programs:
-        (given.build / "seeds" / name).mkdir(parents=True, exist_ok=True)
+        (given.build / "fuzz" / "seeds" / name).mkdir(parents=True, exist_ok=True)
     chosen = given.parser or list(programs)
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         results = list(pool.map(lambda name: fuzz(name, programs[name], given.build, given.seconds), chosen))

@@ -47,6 +47,29 @@ EVENTS = [
 TEMPLATES = ["{a}-{n:05d}", "${{HOME}} {list[0]!r:>8}", "{a:{w}.2}", "{map[k]} {t} {none} {n:+,}", "{{}}"]
 FILTERS = ['name:gpt* and not (metric:logprobs or tag:slow)', '"a b" engine:buffered', "model:moe or [a-c]*?", "not not x"]
 OPTIONS = ['{"whole": -3, "small": 2, "number": 0.25, "flag": true, "text": "x", "choice": "b", "texts": ["a", "b"]}']
+PROFILE = ['{"partition": "p", "time": "1:00", "gres": "gpu:{count}", "extra": ["--exclusive"], "workers": {"tasks": 2, "losses": 1}}',
+           '{"start": ["ssh", "{host}", "{command}"], "poll": ["a", "{id}"], "hosts": [{"name": "n1", "slots": 2}], "lost_codes": [255]}',
+           '{"workers": {"heartbeat": 1.5, "cpus": 2, "poll": 0.5}}']
+SCONTROL = ("JobId=2 ArrayJobId=1 ArrayTaskId=0 JobName=a JobState=FAILED Reason=NonZeroExitCode Restarts=0 ExitCode=2:0 BatchHost=n1\n"
+            "JobId=1 ArrayJobId=1 ArrayTaskId=2-4,7%2 JobState=PENDING Reason=JobArrayTaskLimit NodeList=(null)\n")
+SACCT = "1_0|COMPLETED|0:0|n1\n1_1|CANCELLED by 0|0:15|n2\n1_[2-3]|PENDING|0:0|None assigned\n"
+SHARDS = {"schema": 1, "partition": "sha256:0", "count": 2, "cases": [
+    {"name": "a", "path": "p/a", "model": "m", "relations": [""], "shard": 1},
+    {"name": "b", "path": "p/b", "model": "m", "relations": ["", "prefix_cache"], "shard": 2}]}
+DURATIONS = {"schema": 1, "cases": {"a": {"seconds": 1.5, "load_seconds": 0.5, "repeats": 2}}}
+METRICS = {"lm loss": {"start_step": 1, "end_step": 3, "step_interval": 1, "values": {"1": 10.5, "2": 1e-05, "3": "nan"}}}
+TOKEN = {"token": " b", "logprob": -0.5, "bytes": [32, 98], "top_logprobs": [{"token": " b", "logprob": -0.5, "bytes": [32, 98]}]}
+COMPLETION = {"choices": [{"index": 0, "text": " b c", "finish_reason": "stop", "logprobs": {
+    "tokens": [" b", " c"], "token_logprobs": [-0.5, -1], "text_offset": [0, 2], "top_logprobs": [{" b": -0.5}, {" c": -1}]}}],
+    "usage": {"prompt_tokens": 2, "completion_tokens": 2}, "model": "m"}
+CHAT = {"choices": [{"index": 0, "message": {"role": "assistant", "content": " b"}, "finish_reason": "stop",
+                     "logprobs": {"content": [TOKEN]}}], "usage": {"prompt_tokens": 2, "completion_tokens": 1}}
+STREAM = [{"choices": [{"index": 0, "text": " b", "logprobs": {"tokens": [" b"], "token_logprobs": [-0.5]}}]},
+          {"choices": [{"index": 0, "text": " c", "finish_reason": "length"}], "usage": {"completion_tokens": 2}}]
+CHAT_STREAM = [{"choices": [{"index": 0, "delta": {"content": " b"}, "logprobs": {"content": [TOKEN]}}]},
+               {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+RECORDS = ('{"id": 0, "generated_text": "b", "generated_tokens": [1, 2], "logprobs": [-0.5, -1]}\n{"id": 1, "error": "no"}\n'
+           '{"id": "2", "generated_text": "\\u00e9", "latency": 0.5}\n')
 SHELL = ['"two words" \'one\' \\$A', "${A} $B [a b] (c)", "([0]*1+[1]*26)", "MODE: inference\nMODEL_ARGS:\n  --load: ${A}\n"]
 
 
@@ -54,6 +77,21 @@ def contents(pattern):
     for path in sorted(ROOT.glob(pattern)):
         if path.is_file():
             yield path.read_bytes()
+
+
+def sent_events(chunks):
+    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode() + b"data: [DONE]\n\n"
+
+
+def tensorboard():
+    """Records as the target frames them: a file version, and two scalars at one step each."""
+    version = b"\x1a\x0dbrain.Event:2"
+    records = []
+    for step in (1, 2):
+        value = b"\x0a\x07lm loss\x15\x00\x00\x28\x41"  # tag, simple_value 10.5
+        summary = b"\x0a" + bytes([len(value)]) + value
+        records.append(b"\x10" + bytes([step]) + b"\x2a" + bytes([len(summary)]) + summary)
+    return b"\0" + b"".join(bytes([len(record)]) + record for record in [version, *records])
 
 
 def seeds():
@@ -85,6 +123,17 @@ def seeds():
         "plugin_options": [o.encode() for o in OPTIONS],
         "prompts": prompts + [b'{"ids": [1, -2]}'],
         "tokenizer_vocabulary": [b'{"rank":256,"token_bytes":"YWI=","token_str":"ab"}'],
+        "shard_file": [json.dumps(one).encode() for one in (SHARDS, DURATIONS)] + [b"2/8", b"\n".join(lines)],
+        "python_json": [json.dumps(one).encode() for one in (SHARDS, METRICS, CHAT)] + [b'[NaN, -Infinity, 1e400, 12345678901234567890]'],
+        "tensorboard": [tensorboard()],
+        "metric_file": [json.dumps(METRICS).encode(), json.dumps(json.dumps(METRICS)).encode()],
+        "redact": [b"hunter2hunter2\0export A=hunter2hunter2 B=x", b'a"b\\c\0{"A": "a\\"b\\\\c"}'],
+        "openai_stream": [b"\x0e" + sent_events(STREAM), b"\x0f" + sent_events(CHAT_STREAM)],
+        "openai_answer": [b"\x04" + json.dumps(COMPLETION).encode(), b"\x05" + json.dumps(CHAT).encode(),
+                          b'\x00{"error": {"message": "no", "code": 400}}'],
+        "process_output": [b"\0" + RECORDS.encode(), b"\0" + small],
+        "slurm_text": [SCONTROL.encode(), SACCT.encode()],
+        "launcher_options": [one.encode() for one in PROFILE],
         "pickle": checkpoint,
         "checkpoint_archive": [archive[-4000:], archive[:4000]],
     }

@@ -1,3 +1,5 @@
+#include <cpuid.h>
+
 #include "backends/cpu/kernels/isas.h"
 
 namespace assay::cpu {
@@ -8,10 +10,13 @@ extern const Kernels kernels_avx512;
 
 namespace {
 
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-         __builtin_cpu_supports("f16c") != 0;
+// The built-in that answers for the others knows this one in new compilers alone.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
+
+bool has_avx2() { return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && has_f16c(); }
 
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&

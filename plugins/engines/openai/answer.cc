@@ -329,8 +329,8 @@ Result<Answer> take(const Json& body, bool chat) {
   Answer answer;
   for (const Status& taken :
        {take_text(choice, chat, &answer), take_string(choice, "finish_reason", &answer.finish_reason),
-        take_string(body, "model", &answer.model), take_string(body, "system_fingerprint", &answer.fingerprint),
-        take_usage(body, &answer), take_logprobs(choice, &answer)}) {
+        take_string(body, "system_fingerprint", &answer.fingerprint), take_usage(body, &answer),
+        take_logprobs(choice, &answer)}) {
     if (!taken.ok()) return taken;
   }
   for (const Json* place : {&choice, &body}) {

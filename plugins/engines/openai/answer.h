@@ -36,8 +36,7 @@ struct Answer {
   bool prompt_listed = false;
   std::optional<int64_t> usage_prompt;  // tokens, as the server counts them
   std::optional<int64_t> usage_completion;
-  int64_t cached = 0;  // prompt tokens that the server says it had computed before
-  std::string model;
+  int64_t cached = 0;       // prompt tokens that the server says it had computed before
   std::string fingerprint;  // system_fingerprint
 };
 

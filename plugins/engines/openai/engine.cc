@@ -177,11 +177,10 @@ Status OpenaiEngine::reset() {
 // Gives those submitted since the last step their places and times.
 void OpenaiEngine::arrange() {
   if (arranged_ == jobs_.size()) return;
-  if (arranged_ == 0) epoch_ = now();
   std::vector<std::unique_ptr<Job>> fresh(std::make_move_iterator(jobs_.begin() + static_cast<ptrdiff_t>(arranged_)),
                                           std::make_move_iterator(jobs_.end()));
   jobs_.resize(arranged_);
-  const double begin = std::max(epoch_, now());
+  const double begin = now();
   for (const Arrival& arrival : schedule(fresh.size(), *options_)) {
     std::unique_ptr<Job> job = std::move(fresh[arrival.place]);
     job->due = begin + arrival.seconds;

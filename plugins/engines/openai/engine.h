@@ -57,7 +57,6 @@ class OpenaiEngine {
   std::string facts_;                       // JSON
   std::vector<std::unique_ptr<Job>> jobs_;  // in the order in which they are sent
   size_t arranged_ = 0;                     // leading jobs that have their place
-  double epoch_ = 0;                        // of the arrivals
 };
 
 }  // namespace assay::engines::openai

@@ -12,11 +12,9 @@
 #include <utility>
 
 #include "assay/sdk.hpp"
+#include "core/command/environment.h"
 #include "core/command/log_tail.h"
-#include "core/command/redact.h"
 #include "plugins/engines/openai/http/client.h"
-
-extern char** environ;
 
 namespace assay::engines::openai {
 namespace {
@@ -53,16 +51,6 @@ std::string replaced(std::string word, int port) {
   return word;
 }
 
-std::map<std::string, std::string> own_environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const size_t equals = text.find('=');
-    if (equals != std::string_view::npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return variables;
-}
-
 // Beside engine.log, which stderr is while a case runs.
 fs::path log_file(const ServerOptions& server) {
   if (!server.log.empty()) return server.log;
@@ -70,11 +58,6 @@ fs::path log_file(const ServerOptions& server) {
   const fs::path log = fs::read_symlink("/proc/self/fd/2", code);
   if (!code && fs::is_regular_file(log, code)) return log.parent_path() / "server.log";
   return fs::temp_directory_path() / fmt::format("assay-server-{}.log", ::getpid());
-}
-
-// What a program prints may hold the secrets of its environment.
-std::string hide_secrets(const std::string& text, const std::map<std::string, std::string>& environment) {
-  return command::Redactor(environment).text(text);
 }
 
 }  // namespace
@@ -85,13 +68,19 @@ Result<std::unique_ptr<Server>> Server::start(const OpenaiOptions& options, cons
   if (!port) return port.status();
   command::CommandOptions command;
   for (const std::string& word : given.command) command.argv.push_back(replaced(word, *port));
-  command.environment = own_environment();
+  command.environment = command::own_environment();
+  command::Redactor redactor(command.environment);
   for (const auto& [name, value] : given.environment) command.environment[name] = replaced(value, *port);
+  redactor.add(command.environment);
+  if (const auto key = command.environment.find(options.api_key_variable); key != command.environment.end()) {
+    redactor.add("API_KEY", key->second);  // whatever its variable is called
+  }
   command.folder = given.folder;
   const fs::path log = log_file(given);
   command.output = command.errors = log;
   command.kill_grace = std::chrono::milliseconds(static_cast<int64_t>(given.stop_seconds * 1000));
-  std::unique_ptr<Server> server(new Server(fmt::format("http://{}:{}", kHost, *port), log, given.stop_seconds));
+  std::unique_ptr<Server> server(
+      new Server(fmt::format("http://{}:{}", kHost, *port), log, std::move(redactor), given.stop_seconds));
   Result<command::Command> started = command::Command::start(std::move(command));
   if (!started) return started.status().with("server");
   server->command_.emplace(*std::move(started));
@@ -105,16 +94,22 @@ Server::~Server() {
   if (!command_ || end_) return;
   command_->stop();
   command_->wait(std::chrono::milliseconds(static_cast<int64_t>(stop_seconds_ * 1000) + 2000));
+  command_.reset();  // nobody writes to the log any more
+  [[maybe_unused]] const Status clean = redactor_.file(log_);
 }
 
 Status Server::check() {
-  if (command_ && !end_) end_ = command_->poll();
+  if (command_ && !end_) {
+    end_ = command_->poll();
+    if (end_) clean_ = redactor_.file(log_);
+  }
   if (!end_) return {};
-  return internal(fmt::format("the server ended: {}{}", end_->text(), tail()));
+  const std::string unclean = clean_.ok() ? "" : "; " + clean_.message();
+  return internal(fmt::format("the server ended: {}{}{}", end_->text(), tail(), unclean));
 }
 
 std::string Server::tail() const {
-  const std::string lines = hide_secrets(command::last_lines(log_, 5, 600), own_environment());
+  const std::string lines = command::last_lines(log_, redactor_, 5, 600);
   return fmt::format("; log {}{}", log_.string(), lines.empty() ? " is empty" : ": " + lines);
 }
 

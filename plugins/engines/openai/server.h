@@ -8,12 +8,14 @@
 
 #include "assay/status.h"
 #include "core/command/command.h"
+#include "core/command/redact.h"
 #include "plugins/engines/common/engine_border.h"
 #include "plugins/engines/openai/options.h"
 
 namespace assay::engines::openai {
 
 // For one thread at a time. Destroying it ends the tree of processes; so does the end of this process, however it ends.
+// Once the server is over, its log has no secrets of its environment.
 class Server {
  public:
   // Chooses a free port of 127.0.0.1, starts the command and waits until it answers. kInvalid or kNotFound for a
@@ -29,16 +31,18 @@ class Server {
   Status check();
 
  private:
-  Server(std::string url, std::filesystem::path log, double stop_seconds)
-      : url_(std::move(url)), log_(std::move(log)), stop_seconds_(stop_seconds) {}
+  Server(std::string url, std::filesystem::path log, command::Redactor redactor, double stop_seconds)
+      : url_(std::move(url)), log_(std::move(log)), redactor_(std::move(redactor)), stop_seconds_(stop_seconds) {}
   Status wait_until_ready(const OpenaiOptions& options, const Host& host);
   std::string tail() const;
 
   std::string url_;
   std::filesystem::path log_;
+  command::Redactor redactor_;  // of the server's environment
   double stop_seconds_;
   std::optional<command::Command> command_;
   std::optional<command::CommandEnd> end_;
+  Status clean_;  // of taking the secrets out of the log after its end
 };
 
 }  // namespace assay::engines::openai

@@ -101,6 +101,40 @@ TEST_F(OwnServer, ThatDiesInMidRunBreaksTheEngineAndIsStartedAnewForTheNext) {
   EXPECT_EQ(again.drain().finished.count(0), 1U);
 }
 
+TEST_F(OwnServer, ItsSecretsAreNeitherInMessagesNorInItsLog) {
+  ::setenv("OPENAI_SERVER_TEST_LOGIN", "v1v2v3v4v5v6", 1);  // a name that tells nothing, but for the option
+  for (const char* how : {"exits", "never_ready", ""}) {
+    json given = options({"vllm", how}, *how == 'n' ? 1 : 20);
+    json& command = given["server"]["command"];
+    const std::string chatter =
+        "for i in 1 2 3 4 5; do echo \"token $HUB_TOKEN login $OPENAI_SERVER_TEST_LOGIN\"; done; ";
+    std::vector<std::string> words = {"sh", "-c", chatter + "exec \"$@\"", "sh"};
+    for (const json& word : command) words.push_back(word.get<std::string>());
+    command = words;
+    given["server"]["environment"] = {{"HUB_TOKEN", "k1k2k3k4k5k6"}};
+    given["api_key_variable"] = "OPENAI_SERVER_TEST_LOGIN";
+    const std::string path = log() + how;
+    given["server"]["log"] = path;
+    {
+      Host host;
+      const Result<OpenaiOptions> parsed = parse_openai_options(given.dump());
+      ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+      const Result<std::unique_ptr<Server>> server = Server::start(*parsed, host);
+      EXPECT_EQ(server.ok(), *how == '\0') << how;
+      if (!server) {
+        EXPECT_THAT(server.status().message(), HasSubstr("token *** login ***")) << how;
+        for (const char* part : {"k1", "k6", "v1", "v6"}) {
+          EXPECT_THAT(server.status().message(), testing::Not(HasSubstr(part))) << how;
+        }
+      }
+    }
+    std::ifstream in(path);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    EXPECT_THAT(text, HasSubstr("token *** login ***")) << how;
+    EXPECT_THAT(text, testing::Not(testing::AnyOf(HasSubstr("k1"), HasSubstr("v1")))) << how;
+  }
+}
+
 TEST_F(OwnServer, ThatDoesNotExistIsSaid) {
   Driver driver;
   const Status opened = driver.open({{"server", {{"command", {"/no/such/server", "{port}"}}}}});

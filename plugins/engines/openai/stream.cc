@@ -44,7 +44,6 @@ struct StreamReader::State {
   bool done = false;
   Status failure;
   std::string text;
-  bool any_text = false;
   Json choice = Json::object();  // further members
   Json rest = Json::object();    // members of the chunks themselves
   size_t events = 0;
@@ -101,7 +100,6 @@ struct StreamReader::State {
     if (part != said->end() && !part->is_null()) {
       if (!part->is_string()) return fail("the text is " + part->dump().substr(0, 40) + ", expected a string");
       more = part->get<std::string>();
-      any_text = true;
     }
     text += more;
     size_t fresh = 0;
@@ -163,8 +161,6 @@ Result<size_t> StreamReader::take(std::string_view bytes) {
   if (!s.failure.ok()) return s.failure;
   return fresh;
 }
-
-bool StreamReader::done() const { return state_->done; }
 
 Result<std::string> StreamReader::body() const {
   const State& s = *state_;

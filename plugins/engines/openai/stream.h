@@ -24,8 +24,6 @@ class StreamReader {
   // is taken any more.
   Result<size_t> take(std::string_view bytes);
 
-  bool done() const;  // [DONE] came
-
   // The answer as one JSON text for parse_answer. kInvalid where the stream ended without [DONE].
   Result<std::string> body() const;
 

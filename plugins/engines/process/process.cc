@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "assay/sdk.hpp"
+#include "core/command/environment.h"
 #include "core/command/log_tail.h"
 #include "core/golden/file.h"
 #include "plugins/engines/process/launch.h"
@@ -34,15 +35,10 @@ constexpr int kDefaultProcesses = 8;  // a node, as in Megatron-LM's harness
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::map<std::string, std::string> environment_of(const ProcessOptions& options) {
-  std::map<std::string, std::string> environment;
-  for (char** pair = environ; *pair != nullptr; ++pair) {
-    const std::string_view text = *pair;
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos || equals == 0) continue;
-    const std::string name(text.substr(0, equals));
-    const bool passed = !options.pass_environment ||
-                        std::count(options.pass_environment->begin(), options.pass_environment->end(), name) > 0;
-    if (passed) environment[name] = text.substr(equals + 1);
+  std::map<std::string, std::string> environment = command::own_environment();
+  if (const auto& passed = options.pass_environment) {
+    std::erase_if(environment,
+                  [&](const auto& one) { return std::count(passed->begin(), passed->end(), one.first) == 0; });
   }
   for (const auto& [name, value] : options.environment) environment[name] = value;
   return environment;
@@ -110,11 +106,7 @@ ProcessEngine::ProcessEngine(ProcessOptions options, const Host& host)
       redactor_(environment_),
       launches_(names_variable(options_.command, "launch")),
       opened_(Clock::now()) {
-  for (char** pair = environ; *pair != nullptr; ++pair) {  // what is not passed must not be shown either
-    const std::string_view text = *pair;
-    const size_t equals = text.find('=');
-    if (equals != std::string_view::npos) redactor_.add(text.substr(0, equals), text.substr(equals + 1));
-  }
+  redactor_.add(command::own_environment());  // what is not passed must not be shown either
   std::string words;
   for (const std::string& word : redactor_.words(options_.command)) words += (words.empty() ? "" : " ") + word;
   facts_ = dump(Json{{"command", words}});
@@ -128,7 +120,7 @@ ProcessEngine::~ProcessEngine() {
 // Everything that can be wrong with the words is found before a request is there.
 Status ProcessEngine::check_command() const {
   if (options_.command.empty()) return {};
-  Result<std::vector<std::string>> words = fill_in(options_.command, variables_of({}, paths_of("")));
+  Result<std::vector<std::string>> words = fill_in(options_.command, variables_of({}, paths_of("")), "command");
   return words.status();
 }
 
@@ -300,7 +292,7 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t fir
   for (size_t i = 0; i < batch.size(); ++i) expected.ids.push_back(std::to_string(first + i));
   expected.output_every = static_cast<size_t>(options_.facts.output_every);
   if (Status written = write_prompts(batch, expected.ids, paths.prompts); !written.ok()) return written;
-  Result<std::vector<std::string>> words = fill_in(options_.command, variables_of(batch.front(), paths));
+  Result<std::vector<std::string>> words = fill_in(options_.command, variables_of(batch.front(), paths), "command");
   if (!words) return words.status();
   command::CommandOptions options = command_options(paths);
   options.argv = *std::move(words);
@@ -323,23 +315,30 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t fir
   host_.log(ASSAY_LOG_INFO,
             fmt::format("the command ended: {}, after {:.2f} s, at most {:.1f} MB of anonymous memory; files in {}",
                         end->text(), end->seconds, static_cast<double>(end->peak_memory) / 1e6, paths.folder.string()));
-  redact(paths);
-  log_tail(paths.err, "stderr");
   if (!file.empty() && file != paths.output && fs::exists(file, code)) {  // the place of the case's own results
     fs::copy_file(file, paths.output, fs::copy_options::overwrite_existing, code);
     fs::remove(file, code);
   }
-  if (Status ended = outcome_of(*end, options); !ended.ok()) return ended;
   const fs::path read = file.empty() ? paths.out : paths.output;
   const std::string name = file.empty() ? "stdout of the command" : file.string();
-  Result<std::string> text = read_file(read.string());
+  Result<std::string> text =
+      end->ok() ? read_file(read.string()) : Result<std::string>("");  // numbers are read as written
+  redact(paths.folder);
+  log_tail(paths.err, "stderr");
+  if (Status ended = outcome_of(*end, options); !ended.ok()) return ended;
   if (!text && text.status().code() == StatusCode::kNotFound) {
     return invalid(fmt::format("the command ended well but wrote no {}", file.string()));
   }
   if (!text) return text.status();
   Result<Answers> answers = read_answers(*text, name, options_.format, expected);
   if (!answers) return Status(answers.status().code(), redactor_.text(answers.status().message()));
-  for (const std::string& note : answers->notes) host_.log(ASSAY_LOG_WARN, name + ": " + note);
+  for (const std::string& note : answers->notes) host_.log(ASSAY_LOG_WARN, name + ": " + redactor_.text(note));
+  for (std::string& failure : answers->failures) failure = redactor_.text(failure);
+  for (RequestRecord& record : answers->records) {
+    for (std::optional<std::string>* text_of : {&record.prompt, &record.text}) {
+      if (*text_of) **text_of = redactor_.text(**text_of);
+    }
+  }
   return answers;
 }
 
@@ -419,10 +418,10 @@ Status ProcessEngine::outcome_of(const command::CommandEnd& end, const command::
     if (end.leftovers + end.survivors > 0) host_.log(ASSAY_LOG_WARN, "the command: " + end.text());
     return {};
   }
-  std::string tail = command::last_lines(options.errors);
+  std::string tail = command::last_lines(options.errors, redactor_);
   const char* from = "stderr";
   if (tail.empty()) {
-    tail = command::last_lines(options.output);
+    tail = command::last_lines(options.output, redactor_);
     from = "stdout";
   }
   const std::string words = redactor_.word(options.argv.front());
@@ -443,14 +442,12 @@ Status ProcessEngine::outcome_of(const command::CommandEnd& end, const command::
 }
 
 void ProcessEngine::log_tail(const fs::path& file, const char* name) const {
-  const std::string lines = command::last_lines(file, kLogLines, kLogBytes);
-  if (!lines.empty()) host_.log(ASSAY_LOG_INFO, fmt::format("end of its {}: {}", name, redactor_.text(lines)));
+  const std::string lines = command::last_lines(file, redactor_, kLogLines, kLogBytes);
+  if (!lines.empty()) host_.log(ASSAY_LOG_INFO, fmt::format("end of its {}: {}", name, lines));
 }
 
-void ProcessEngine::redact(const Paths& paths) const {
-  for (const fs::path& file : {paths.out, paths.err}) {
-    if (Status done = redactor_.file(file); !done.ok()) host_.log(ASSAY_LOG_ERROR, done.message());
-  }
+void ProcessEngine::redact(const fs::path& folder) const {
+  if (Status done = redactor_.folder(folder); !done.ok()) host_.log(ASSAY_LOG_ERROR, done.message());
 }
 
 }  // namespace assay::engines

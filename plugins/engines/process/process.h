@@ -14,9 +14,9 @@
 #include "core/command/command.h"
 #include "core/command/redact.h"
 #include "plugins/engines/common/engine_border.h"
+#include "plugins/engines/common/template_words.h"
 #include "plugins/engines/process/options.h"
 #include "plugins/engines/process/output.h"
-#include "plugins/engines/process/words.h"
 
 namespace assay::engines {
 
@@ -76,7 +76,7 @@ class ProcessEngine {
   Status note_command(const command::CommandOptions& options, const std::filesystem::path& folder) const;
   Status outcome_of(const command::CommandEnd& end, const command::CommandOptions& options) const;
   void log_tail(const std::filesystem::path& file, const char* name) const;
-  void redact(const Paths& paths) const;
+  void redact(const std::filesystem::path& folder) const;  // every file that is kept there or below
 
   ProcessOptions options_;
   Host host_;

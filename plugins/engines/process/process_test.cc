@@ -204,7 +204,7 @@ TEST_F(Process, CancelsAndResets) {
 
 TEST_F(Process, MistakesInTheCommandAreFoundAtOnce) {
   EXPECT_THAT(open_script("x", {"{outptu}"}).message(),
-              HasSubstr("there is no template variable {outptu}; known: {case}"));
+              HasSubstr("there is no template variable {outptu} (did you mean 'output'?); known: {case}"));
   EXPECT_THAT(open_script("x", {"{prompt}"}).message(), HasSubstr("set the option per_request"));
   EXPECT_THAT(open_script("x", {"{checkpoint}"}).message(), HasSubstr("MODEL_ARGS have no --load"));
   ASSERT_TRUE(open(json::object()).ok()) << "it may train";
@@ -299,6 +299,32 @@ TEST_F(Process, SecretsAreNotShownAnywhere) {
   EXPECT_THAT(file("command.json"),
               AllOf(HasSubstr("\"MY_API_KEY\": \"***\""), HasSubstr("\"PLAIN\": \"visible\""), Not(HasSubstr(secret))));
   for (const std::string& line : host_.lines()) EXPECT_THAT(line, Not(HasSubstr(secret)));
+}
+
+TEST_F(Process, NoFileThatIsKeptHasASecret) {
+  const std::string secret = "tOpSeCrEt99";
+  ASSERT_TRUE(open_script("mkdir -p \"$2/logs/none_x/attempt_0/1\"; echo \"key $MY_API_KEY\" > "
+                          "\"$2/logs/none_x/attempt_0/1/stderr.log\"; echo \"$MY_API_KEY\" > \"$2/notes\"; "
+                          "printf '{\"text\": \"it is %s\", \"tokens\": [1]}' \"$MY_API_KEY\" > \"$1\"",
+                          {"{output}", "{work_dir}"}, {{"environment", {{"MY_API_KEY", secret}}}})
+                  .ok());
+  EXPECT_EQ(run({"p"}).finished.at(0).text, "it is ***");
+  EXPECT_EQ(file("logs/none_x/attempt_0/1/stderr.log"), "key ***\n");
+  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    EXPECT_THAT(std::string(std::istreambuf_iterator<char>(in), {}), Not(HasSubstr(secret))) << entry.path();
+  }
+}
+
+TEST_F(Process, ASecretThatLooksLikeANumberChangesNone) {
+  ASSERT_TRUE(open_script("echo '{\"text\": \"pin 1234\", \"tokens\": [1234], \"generated_logprobs\": [-0.1234]}'", {},
+                          {{"environment", {{"PIN_SECRET", "1234"}}}})
+                  .ok());
+  const Outcome outcome = run({"p"});
+  ASSERT_EQ(outcome.finished.count(0), 1U) << outcome.failed.at(0).message();
+  EXPECT_EQ(outcome.finished.at(0).text, "pin ***");
+  EXPECT_THAT(outcome.finished.at(0).tokens, ElementsAre(1234));
 }
 
 TEST_F(Process, TheEnvironmentIsTheWorkersUnlessToldOtherwise) {

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "assay/sdk.hpp"
-#include "core/command/log_tail.h"
 #include "core/golden/file.h"
 #include "core/train/job.h"
 #include "plugins/engines/process/launch.h"
@@ -97,7 +96,7 @@ Status ProcessEngine::train(const assay_training& training, assay_training_resul
   const Restarts before = restarts_in("", logs);  // of an earlier run with the same log folder
   const Result<command::CommandEnd> end = command::run_command(options);
   if (!end) return infra(redactor_.text(end.status().message()));
-  redact({.folder = logs, .prompts = {}, .output = {}, .out = options.output, .err = options.errors});
+  redact(logs);  // those of every rank included
   Restarts restarts = restarts_in(content_of(options.errors) + "\n" + content_of(options.output), logs);
   if (restarts.lines.empty()) restarts.count = std::max(restarts.count - before.count, 0);
   std::string told;

@@ -150,6 +150,17 @@ TEST_F(Training, ScriptsRunAroundItInOneShell) {
   EXPECT_EQ(log("run_1.stdout.txt"), "got a b\nexit was 4\n");
 }
 
+TEST_F(Training, LogsOfEveryRankHaveNoSecrets) {
+  job_.environment = {{"HUB_TOKEN", "tOpSeCrEt99"}, {"PLAIN", "visible"}};
+  job_.command = {"sh", "-c",
+                  "mkdir -p logs/none_x/attempt_0/3; echo \"$HUB_TOKEN $PLAIN\" | "
+                  "tee logs/none_x/attempt_0/3/stderr.log"};
+  job_.arguments = {};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(log("none_x/attempt_0/3/stderr.log"), "*** visible\n");
+  EXPECT_EQ(log("run_1.stdout.txt"), "*** visible\n");
+}
+
 TEST_F(Training, RefusesAJobThatIsNone) {
   auto training = sdk::sized<assay_training>();
   training.job = sdk::view(std::string_view("{}"));

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -93,8 +94,10 @@ class EngineFixture : public ::testing::Test {
     EXPECT_EQ(result.tokens, tokens);
     EXPECT_EQ(result.tpot.size(), tokens.size());
     std::vector<double> of_prompt = logprobs(all, 1);
-    std::vector<double> of_tokens(of_prompt.begin() + static_cast<ptrdiff_t>(prompt.size()) - 1, of_prompt.end());
-    of_prompt.resize(prompt.size() - 1);
+    const size_t known = prompt.size() - 1;
+    const std::span<const double> behind = std::span(of_prompt).subspan(known);
+    const std::vector<double> of_tokens(behind.begin(), behind.end());
+    of_prompt.resize(known);
     EXPECT_EQ(result.prompt_logprobs, of_prompt);
     EXPECT_EQ(result.generated_logprobs, of_tokens);
   }

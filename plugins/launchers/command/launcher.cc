@@ -8,7 +8,10 @@
 #include <utility>
 
 #include "assay/sdk.hpp"
-#include "plugins/launchers/common/tool.h"
+#include "core/command/environment.h"
+#include "core/command/log_tail.h"
+#include "core/command/redact.h"
+#include "plugins/engines/common/template_words.h"
 
 namespace assay::launchers {
 namespace {
@@ -18,6 +21,8 @@ using Milliseconds = std::chrono::milliseconds;
 
 constexpr Milliseconds kTick{20};
 constexpr Milliseconds kPollInterval{2000};  // between two runs of `poll` for one task
+constexpr size_t kMostTools = 16;            // runs of `poll` and `cancel` at one time
+constexpr size_t kSaid = 300;                // bytes of a command's errors in a message
 
 Milliseconds milliseconds(double seconds) { return Milliseconds(static_cast<int64_t>(seconds * 1000)); }
 
@@ -26,16 +31,23 @@ std::string contents(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// The last line that says something, cut to a size fit for a message.
+// The last line that says something: an answer of a command.
 std::string last_line(const std::string& text) {
-  constexpr size_t kMost = 300;
   std::istringstream lines(text);
   std::string last;
   for (std::string line; std::getline(lines, line);) {
     if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
   }
   for (char& c : last) c = static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  return last.substr(0, kMost);
+  return last.substr(0, kSaid);
+}
+
+// The end of what a command complained of, without secrets.
+std::string said_in(const std::string& file, const Job& job) {
+  command::Redactor redactor(command::own_environment());
+  for (const auto& [name, value] : job.environment) redactor.add(name, value);
+  const std::string said = command::last_lines(file, redactor, 1, kSaid);
+  return said.empty() ? "" : ": " + said;
 }
 
 }  // namespace
@@ -55,9 +67,9 @@ CommandLauncher::~CommandLauncher() {
   {
     const std::lock_guard lock(mutex_);
     for (auto& [id, entry] : jobs_) {
-      for (size_t i = 0; i < entry.tasks.size(); ++i) stop(entry, i);
+      for (Running& running : entry.tasks) stop(running, "cancelled");
     }
-    stopped_ = true;
+    closing_ = true;
   }
   wake_.notify_all();
   thread_.join();
@@ -75,7 +87,7 @@ Result<uint64_t> CommandLauncher::start(Job job) {
     if (Status written = write_script(script_of(job, i), text); !written.ok()) return written;
   }
   const std::lock_guard lock(mutex_);
-  if (hosts_.none_left()) return infra("launcher command: every host failed too often; see the option hosts");
+  if (hosts_.none_left()) return infra("every host failed too often; see the option hosts");
   Entry& entry = jobs_[++last_id_];
   entry.tasks.resize(job.tasks.size());
   entry.job = std::move(job);
@@ -86,7 +98,7 @@ Result<uint64_t> CommandLauncher::start(Job job) {
 Result<std::vector<State>> CommandLauncher::poll(uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return not_found("launcher command: no job " + std::to_string(id) + " of this run");
+  if (found == jobs_.end()) return not_found("no job " + std::to_string(id) + " of this run");
   std::vector<State> states;
   for (const Running& running : found->second.tasks) states.push_back(running.state);
   return states;
@@ -95,9 +107,9 @@ Result<std::vector<State>> CommandLauncher::poll(uint64_t id) {
 Status CommandLauncher::cancel(uint64_t id, std::optional<size_t> task) {
   const std::lock_guard lock(mutex_);
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return not_found("launcher command: no job " + std::to_string(id) + " of this run");
+  if (found == jobs_.end()) return not_found("no job " + std::to_string(id) + " of this run");
   for (size_t i = 0; i < found->second.tasks.size(); ++i) {
-    if (!task || *task == i) stop(found->second, i);
+    if (!task || *task == i) stop(found->second.tasks[i], "cancelled");
   }
   wake_.notify_all();
   return {};
@@ -105,50 +117,74 @@ Status CommandLauncher::cancel(uint64_t id, std::optional<size_t> task) {
 
 void CommandLauncher::work() {
   std::unique_lock lock(mutex_);
-  while (!stopped_) {
+  while (!closing_ || busy()) {
     for (auto& [id, entry] : jobs_) {
-      size_t running = 0;
-      for (size_t i = 0; i < entry.tasks.size(); ++i) {
-        look_after(entry, i);
-        running += entry.tasks[i].state.phase == ASSAY_TASK_RUNNING ? 1 : 0;
-      }
-      for (size_t i = 0; i < entry.tasks.size(); ++i) {
-        Running& task = entry.tasks[i];
-        if (task.state.phase != ASSAY_TASK_WAITING) continue;
-        if (hosts_.none_left()) {
-          task.state = lost("every host failed " + std::to_string(options_.host_failures) + " times in a row", false);
-          continue;
-        }
-        if (entry.job.most_at_once > 0 && running >= entry.job.most_at_once) break;
-        task.host = hosts_.take();
-        if (!task.host) break;
-        begin(entry, i);
-        ++running;
-      }
+      for (size_t i = 0; i < entry.tasks.size(); ++i) look_after(entry, i);
+      begin_waiting(entry);
     }
+    ask_the_next();
     wake_.wait_for(lock, kTick);
   }
   jobs_.clear();  // here, in the thread that started them
 }
 
-TemplateValues CommandLauncher::values(const Job& job, size_t task, const Running& running) const {
+bool CommandLauncher::busy() const {
+  for (const auto& [id, entry] : jobs_) {
+    for (const Running& running : entry.tasks) {
+      if (running.state.phase == ASSAY_TASK_RUNNING || running.order) return true;
+    }
+  }
+  return false;
+}
+
+void CommandLauncher::begin_waiting(Entry& entry) {
+  const auto runs = [](const Running& task) { return task.state.phase == ASSAY_TASK_RUNNING; };
+  auto running = static_cast<uint64_t>(std::count_if(entry.tasks.begin(), entry.tasks.end(), runs));
+  for (size_t i = 0; i < entry.tasks.size(); ++i) {
+    Running& task = entry.tasks[i];
+    if (task.state.phase != ASSAY_TASK_WAITING) continue;
+    if (hosts_.none_left()) {
+      task.state = lost("every host failed " + std::to_string(options_.host_failures) + " times in a row", false);
+      continue;
+    }
+    if (entry.job.most_at_once > 0 && running >= entry.job.most_at_once) return;
+    task.host = hosts_.take();
+    if (!task.host) return;
+    begin(entry, i);
+    running += runs(task) ? 1 : 0;
+  }
+}
+
+std::vector<std::string> CommandLauncher::filled(const std::vector<std::string>& words, const Job& job, size_t task,
+                                                 const Running& running) const {
+  engines::TemplateVariables all;
+  const auto set = [&all](const char* name, std::vector<std::string> value) {
+    all[name] = {.words = std::move(value), .several = true, .joined = true};
+  };
   std::vector<std::string> environment;
   for (const auto& [name, value] : job.environment) environment.push_back(name + "=" + value);
-  const auto whole = [](double value) { return std::to_string(static_cast<uint64_t>(std::ceil(value))); };
-  return {{"argv", job.tasks[task].argv},
-          {"command", {shell_quoted(job.tasks[task].argv)}},
-          {"cpus", {std::to_string(std::max(job.cpus, 1u))}},
-          {"devices", {std::to_string(job.devices)}},
-          {"environment", environment},
-          {"folder", {folder_.string()}},
-          {"host", {running.host ? hosts_.name(*running.host) : ""}},
-          {"id", {running.id}},
-          {"index", {std::to_string(task)}},
-          {"log", {job.tasks[task].log}},
-          {"memory", {std::to_string(job.memory)}},
-          {"name", {job.name}},
-          {"script", {script_of(job, task)}},
-          {"seconds", {whole(job.seconds)}}};
+  set("argv", job.tasks[task].argv);
+  set("command", {shell_quoted(job.tasks[task].argv)});
+  set("cpus", {std::to_string(std::max(job.cpus, 1u))});
+  set("devices", {std::to_string(job.devices)});
+  set("environment", std::move(environment));
+  set("folder", {folder_.string()});
+  set("host", {running.host ? hosts_.name(*running.host) : ""});
+  set("id", {running.id});
+  set("index", {std::to_string(task)});
+  set("log", {job.tasks[task].log});
+  set("memory", {std::to_string(job.memory)});
+  set("name", {job.name});
+  set("script", {script_of(job, task)});
+  set("seconds", {std::to_string(static_cast<uint64_t>(std::ceil(job.seconds)))});
+  return *engines::fill_in(words, all, "launcher command");  // the options were checked
+}
+
+Result<Tool> CommandLauncher::tool(const std::vector<std::string>& words, const Entry& entry, size_t task) {
+  Result<Tool> started =
+      Tool::start(filled(words, entry.job, task, entry.tasks[task]), milliseconds(options_.command_seconds), folder_);
+  if (started) ++tools_;
+  return started;
 }
 
 void CommandLauncher::begin(Entry& entry, size_t task) {
@@ -159,8 +195,8 @@ void CommandLauncher::begin(Entry& entry, size_t task) {
   running.errors = base + ".log";
   running.state.where = hosts_.name(*running.host);
   command::CommandOptions options;
-  options.argv = expand_template(options_.start, values(job, task, running));
-  options.environment = own_environment();
+  options.argv = filled(options_.start, job, task, running);
+  options.environment = command::own_environment();
   for (const auto& [name, value] : job.environment) options.environment[name] = value;
   options.output = running.output;
   options.errors = running.errors;
@@ -186,31 +222,57 @@ void CommandLauncher::end(Running& running, State state) {
 
 void CommandLauncher::look_after(Entry& entry, size_t task) {
   Running& running = entry.tasks[task];
+  if (running.order) {
+    if (const std::optional<ToolOutput> output = running.order->poll()) {
+      if (!output->ok()) running.ending += "; the command cancel failed: " + output->words();
+      running.order.reset();
+      --tools_;
+    }
+  }
   if (running.state.phase != ASSAY_TASK_RUNNING) return;
   if (running.process) {
-    const std::optional<command::CommandEnd> end = running.process->poll();
-    if (!end) return;
-    return options_.poll.empty() ? ended(running, *end) : started(entry, task, *end);
+    if (const std::optional<command::CommandEnd> how = running.process->poll()) {
+      return options_.poll.empty() ? ended(entry, task, *how) : started(entry, task, *how);
+    }
+    const bool starting = !options_.poll.empty();  // only its end tells what there is to cancel
+    if (!running.ending.empty() && !starting && !to_be_cancelled(entry, task)) running.process->stop();
+    return;
   }
-  if (Clock::now() < running.next_poll) return;
-  if (Clock::now() > running.deadline) {
-    stop(entry, task);
-    return end(running, lost("time limit of the task", false));
+  if (Clock::now() > running.deadline) stop(running, "time limit of the task");
+  if (running.question) {
+    std::optional<ToolOutput> output = running.question->poll();
+    if (!output && running.ending.empty()) return;
+    running.question.reset();
+    --tools_;
+    if (output && running.ending.empty()) answered(running, *output);
   }
-  ask(entry, task);
-  running.next_poll = Clock::now() + kPollInterval;
+  if (running.state.phase == ASSAY_TASK_RUNNING && !running.ending.empty() && !to_be_cancelled(entry, task)) {
+    end(running, lost(running.ending, false));
+  }
+}
+
+bool CommandLauncher::to_be_cancelled(Entry& entry, size_t task) {
+  Running& running = entry.tasks[task];
+  if (running.order) return true;
+  if (running.ordered || options_.cancel.empty()) return false;
+  if (tools_ >= kMostTools) return true;
+  running.ordered = true;
+  Result<Tool> order = tool(options_.cancel, entry, task);
+  if (!order) running.ending += "; the command cancel failed: " + order.status().message();
+  if (order) running.order.emplace(*std::move(order));
+  return running.order.has_value();
 }
 
 // The process that stands for the task is over.
-void CommandLauncher::ended(Running& running, const command::CommandEnd& how) {
-  if (running.cancelled) return end(running, lost("cancelled", false));
+void CommandLauncher::ended(Entry& entry, size_t task, const command::CommandEnd& how) {
+  Running& running = entry.tasks[task];
+  if (!running.ending.empty()) return end(running, lost(running.ending, false));
   if (how.limit != command::Limit::kNone) return end(running, lost(how.text(), false));
   const std::vector<int>& codes = options_.lost_codes;
   if (how.signal == 0 && std::find(codes.begin(), codes.end(), how.code) != codes.end()) {
     hosts_.failed(*running.host);
-    const std::string said = last_line(contents(running.errors));
     return end(running,
-               lost("the command that runs it failed: " + how.text() + (said.empty() ? "" : ": " + said), true));
+               lost("the command that runs it failed: " + how.text() + said_in(running.errors, entry.job), true));
   }
   hosts_.worked(*running.host);
   State state = exited_in_shell(how.code);
@@ -226,30 +288,54 @@ void CommandLauncher::started(Entry& entry, size_t task, const command::CommandE
   Running& running = entry.tasks[task];
   running.id = last_line(contents(running.output));
   running.process.reset();
-  if (!how.ok() || running.id.empty()) {
-    hosts_.failed(*running.host);
-    const std::string said = last_line(contents(running.errors));
-    const std::string why = how.ok() ? "it printed no id" : how.text() + (said.empty() ? "" : ": " + said);
-    return end(running, lost("start failed: " + why, how.ok() || how.limit == command::Limit::kNone));
+  if (how.ok() && !running.id.empty()) {
+    hosts_.worked(*running.host);
+    running.next_poll = Clock::now() + kPollInterval;
+    return;
   }
-  hosts_.worked(*running.host);
-  running.next_poll = Clock::now() + kPollInterval;
-  if (running.cancelled) {
-    running.cancelled = false;
-    stop(entry, task);
+  hosts_.failed(*running.host);
+  const std::string why =
+      "start failed: " + (how.ok() ? "it printed no id" : how.text() + said_in(running.errors, entry.job));
+  const bool by_itself = how.limit == command::Limit::kNone;
+  if (by_itself || running.id.empty()) return end(running, lost(why, by_itself));
+  stop(running, why);  // it told an id before its time was over: something may run there
+}
+
+// Runs `poll` for those that were not asked for longest.
+void CommandLauncher::ask_the_next() {
+  struct Due {
+    Clock::time_point since;
+    Entry* entry;
+    size_t task;
+  };
+  std::vector<Due> due;
+  for (auto& [id, entry] : jobs_) {
+    for (size_t i = 0; i < entry.tasks.size(); ++i) {
+      const Running& running = entry.tasks[i];
+      const bool has_id = running.state.phase == ASSAY_TASK_RUNNING && !running.process;
+      if (!has_id || running.question || !running.ending.empty() || Clock::now() < running.next_poll) continue;
+      due.push_back({running.next_poll, &entry, i});
+    }
+  }
+  std::sort(due.begin(), due.end(), [](const Due& a, const Due& b) { return a.since < b.since; });
+  for (const Due& one : due) {
+    if (tools_ >= kMostTools) return;
+    Running& running = one.entry->tasks[one.task];
+    running.next_poll = Clock::now() + kPollInterval;
+    Result<Tool> question = tool(options_.poll, *one.entry, one.task);
+    if (question) running.question.emplace(*std::move(question));
+    if (!question) running.state.reason = "poll: " + question.status().message();
   }
 }
 
-// Asks `poll`, whose last line is one of: waiting, running, exited CODE, lost REASON.
-void CommandLauncher::ask(Entry& entry, size_t task) {
-  Running& running = entry.tasks[task];
-  const Result<ToolOutput> output = run_tool(expand_template(options_.poll, values(entry.job, task, running)),
-                                             milliseconds(options_.command_seconds), folder_);
-  if (!output || !output->ok()) {
-    running.state.reason = "poll: " + (output ? output->words() : output.status().message());
+// The last line that `poll` printed is one of: waiting, running, exited CODE, lost REASON.
+void CommandLauncher::answered(Running& running, const ToolOutput& output) {
+  running.next_poll = Clock::now() + kPollInterval;
+  if (!output.ok()) {
+    running.state.reason = "poll: " + output.words();
     return;  // asked again; the time limit ends it
   }
-  std::istringstream line(last_line(output->out));
+  std::istringstream line(last_line(output.out));
   std::string word;
   line >> word;
   if (word == "exited") {
@@ -265,24 +351,11 @@ void CommandLauncher::ask(Entry& entry, size_t task) {
   running.state.reason = word == "waiting" || word == "running" ? "" : "poll said '" + word + "'";
 }
 
-void CommandLauncher::stop(Entry& entry, size_t task) {
-  Running& running = entry.tasks[task];
-  if (running.state.over() || running.cancelled) return;
-  running.cancelled = true;
-  if (running.state.phase == ASSAY_TASK_WAITING) return end(running, lost("cancelled before it started", false));
-  const bool starting = running.process && !options_.poll.empty();  // then started() cancels it
-  if (!options_.cancel.empty() && !starting) {
-    const Result<ToolOutput> output = run_tool(expand_template(options_.cancel, values(entry.job, task, running)),
-                                               milliseconds(options_.command_seconds), folder_);
-    if (!output || !output->ok()) {
-      running.state.reason = "cancel: " + (output ? output->words() : output.status().message());
-    }
-  }
-  if (running.process) {
-    if (!starting) running.process->stop();
-  } else {
-    end(running, lost("cancelled", false));
-  }
+// Notes that it is to end; look_after() sees to it.
+void CommandLauncher::stop(Running& running, const std::string& reason) {
+  if (running.state.over() || !running.ending.empty()) return;
+  running.ending = reason;
+  if (running.state.phase == ASSAY_TASK_WAITING) end(running, lost("cancelled before it started", false));
 }
 
 }  // namespace assay::launchers

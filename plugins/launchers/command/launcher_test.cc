@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -185,6 +184,63 @@ TEST_F(Commands, WithAPollTheTaskHasAnIdOfItsOwn) {
   EXPECT_TRUE(launcher_->cancel(second, std::nullopt).ok());
   await("cancelled");
   EXPECT_EQ(at_end(second)[0].phase, ASSAY_TASK_LOST);
+}
+
+// Nobody knows its id yet when the launcher is closed.
+TEST_F(Commands, AStartInFlightIsWaitedForAndWhatItStartedIsCancelled) {
+  open({{"start", {"sh", "-c", "touch " + (dir_ / "begun").string() + "; sleep 1; echo task-7", "{script}"}},
+        {"poll", {"echo", "running"}},
+        {"cancel", {"sh", "-c", "echo {id} >>" + (dir_ / "cancelled").string()}}});
+  ASSERT_TRUE(launcher_->start(job({"true"})).ok());
+  await("begun");
+  launcher_.reset();
+  EXPECT_EQ(text("cancelled"), "task-7\n");
+}
+
+TEST_F(Commands, AStartThatPassesItsTimeAfterItToldAnIdIsCancelled) {
+  open({{"start", {"sh", "-c", "echo task-8; exec sleep 30", "{script}"}},
+        {"poll", {"echo", "running"}},
+        {"cancel", {"sh", "-c", "echo {id} >>" + (dir_ / "cancelled").string()}},
+        {"command_seconds", 0.5}});
+  const auto ends = at_end(*launcher_->start(job({"true"})));
+  EXPECT_EQ(text("cancelled"), "task-8\n");
+  EXPECT_THAT(ends[0].reason, HasSubstr("start failed: time limit"));
+}
+
+// Whatever command hangs: whoever asks is answered, and other tasks go on.
+TEST_F(Commands, ACommandThatHangsHoldsNobodyUp) {
+  const std::string hangs = "touch " + (dir_ / "asked").string() + "; exec sleep 30";
+  open({{"start", {"sh", "-c", "echo task-{index}", "{script}"}},
+        {"poll", {"sh", "-c", "if [ {id} = task-0 ]; then " + hangs + "; fi; echo exited 5"}},
+        {"cancel", {"sh", "-c", "echo {id} >>" + (dir_ / "cancelled").string()}}});
+  const uint64_t id = *launcher_->start(job({"true", "true"}));
+  await("asked");
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 400 && !states(id)[1].over(); ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(states(id)[1].exit_code, 5);
+  EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok());
+  EXPECT_EQ(at_end(id)[0].phase, ASSAY_TASK_LOST);
+  EXPECT_EQ(text("cancelled"), "task-0\n");
+  launcher_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s);
+}
+
+TEST_F(Commands, ACancelThatFailsIsTold) {
+  open({{"start", {"sh", "-c", "echo task-1; touch " + (dir_ / "told").string(), "{script}"}},
+        {"poll", {"echo", "running"}},
+        {"cancel", {"sh", "-c", "echo 'no such pod' >&2; exit 1"}}});
+  const uint64_t id = *launcher_->start(job({"true"}));
+  await("told");
+  EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok());
+  EXPECT_THAT(at_end(id)[0].reason, HasSubstr("cancelled; the command cancel failed: no such pod"));
+}
+
+TEST_F(Commands, MessagesHaveNoPartOfASecret) {
+  open({{"start", {"sh", "-c", "printf '%0290d %s\\n' 0 \"$MY_TOKEN and more\" >&2; exit 255", "{script}"}}});
+  Job made = job({"true"});
+  made.environment = {{"MY_TOKEN", "k1k2k3k4k5k6k7k8"}};
+  EXPECT_THAT(at_end(*launcher_->start(made))[0].reason,
+              ::testing::AllOf(HasSubstr("*** and more"), ::testing::Not(HasSubstr("k8"))));
 }
 
 TEST_F(Commands, AProgramThatIsMissingIsALossWithItsName) {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "plugins/engines/common/options_json.h"
-#include "plugins/launchers/command/template.h"
+#include "plugins/engines/common/template_words.h"
 #include "plugins/launchers/common/options.h"
 
 namespace assay::launchers {
@@ -88,18 +88,23 @@ Result<CommandOptions> parse_command_options(std::string_view json) {
     if (!host) return host.status();
     made.hosts.push_back(*std::move(host));
   }
-  std::vector<std::string> known = {"argv",  "command", "cpus",   "devices", "environment", "folder",
-                                    "index", "log",     "memory", "name",    "script",      "seconds"};
-  if (!made.hosts.empty()) known.emplace_back("host");
-  if (Status status = check_template(made.start, known, what + ": start"); !status.ok()) return status;
-  known.emplace_back("id");
-  if (Status status = check_template(made.poll, known, what + ": poll"); !status.ok()) return status;
-  if (Status status = check_template(made.cancel, known, what + ": cancel"); !status.ok()) return status;
-  const bool runs = std::any_of(made.start.begin(), made.start.end(), [](const std::string& word) {
-    return word.find("{argv}") != std::string::npos || word.find("{command}") != std::string::npos ||
-           word.find("{script}") != std::string::npos;
-  });
-  if (!runs) return invalid(what + ": start has none of {script}, {argv} and {command}: it would run no worker");
+  engines::TemplateVariables known;
+  for (const char* name : {"argv", "command", "cpus", "devices", "environment", "folder", "index", "log", "memory",
+                           "name", "script", "seconds"}) {
+    known[name] = {.several = true, .joined = true};
+  }
+  if (!made.hosts.empty()) known["host"] = {};
+  const auto check = [&](const char* option, const std::vector<std::string>& words_of_it) {
+    return engines::fill_in(words_of_it, known, what + ": " + option).status();
+  };
+  if (Status status = check("start", made.start); !status.ok()) return status;
+  known["id"] = {};
+  if (Status status = check("poll", made.poll); !status.ok()) return status;
+  if (Status status = check("cancel", made.cancel); !status.ok()) return status;
+  const std::vector<std::string>& start = made.start;
+  if (!engines::names_variable(start, "argv") && !engines::names_variable(start, "command") &&
+      !engines::names_variable(start, "script"))
+    return invalid(what + ": start has none of {script}, {argv} and {command}: it would run no worker");
   return made;
 }
 

@@ -11,10 +11,9 @@
 #include <iterator>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
-#include "core/command/command.h"
-
-extern char** environ;  // NOLINT: POSIX names it
+#include "core/command/environment.h"
 
 namespace assay::launchers {
 namespace {
@@ -48,40 +47,60 @@ std::string ToolOutput::words() const {
   return said.empty() ? "exit code " + std::to_string(code) : said;
 }
 
-std::map<std::string, std::string> own_environment() {
-  std::map<std::string, std::string> made;
-  for (char** pair = environ; pair != nullptr && *pair != nullptr; ++pair) {
-    const std::string text = *pair;
-    const size_t equals = text.find('=');
-    if (equals != std::string::npos && equals > 0) made[text.substr(0, equals)] = text.substr(equals + 1);
+struct Tool::Files {
+  explicit Files(const std::string& base) : out(base + ".out"), err(base + ".err") {}
+  Files(const Files&) = delete;
+  Files& operator=(const Files&) = delete;
+  ~Files() {
+    std::error_code ignored;
+    std::filesystem::remove(out, ignored);
+    std::filesystem::remove(err, ignored);
   }
-  return made;
+
+  const std::filesystem::path out;
+  const std::filesystem::path err;
+};
+
+Tool::Tool(std::shared_ptr<Files> files, command::Command command)
+    : files_(std::move(files)), command_(std::move(command)) {}
+
+Result<Tool> Tool::start(const std::vector<std::string>& argv, std::chrono::milliseconds limit,
+                         const std::filesystem::path& folder) {
+  static std::atomic<uint64_t> count{0};
+  const std::string name = "tool." + std::to_string(::getpid()) + "." + std::to_string(count++);
+  const auto files = std::make_shared<Files>((folder / name).string());
+  command::CommandOptions options;
+  options.argv = argv;
+  options.environment = command::own_environment();
+  options.output = files->out;
+  options.errors = files->err;
+  options.time_limit = limit;
+  options.kill_grace = std::chrono::milliseconds(500);
+  Result<command::Command> started = command::Command::start(std::move(options));
+  if (!started) return started.status();
+  return Tool(files, *std::move(started));
 }
+
+ToolOutput Tool::output(const command::CommandEnd& end) const {
+  return {.code = end.signal != 0 ? 128 + end.signal : end.code,
+          .timed_out = end.limit == command::Limit::kTime,
+          .out = contents(files_->out),
+          .err = contents(files_->err)};
+}
+
+std::optional<ToolOutput> Tool::poll() {
+  const std::optional<command::CommandEnd> end = command_.poll();
+  if (!end) return std::nullopt;
+  return output(*end);
+}
+
+ToolOutput Tool::wait() { return output(command_.wait()); }
 
 Result<ToolOutput> run_tool(const std::vector<std::string>& argv, std::chrono::milliseconds limit,
                             const std::filesystem::path& folder) {
-  static std::atomic<uint64_t> count{0};
-  const std::string base = (folder / ("tool." + std::to_string(::getpid()) + "." + std::to_string(count++))).string();
-  command::CommandOptions options;
-  options.argv = argv;
-  options.environment = own_environment();
-  options.output = base + ".out";
-  options.errors = base + ".err";
-  options.time_limit = limit;
-  options.kill_grace = std::chrono::milliseconds(500);
-  const Result<command::CommandEnd> end = command::run_command(options);
-  ToolOutput output;
-  if (end) {
-    output.timed_out = end->limit == command::Limit::kTime;
-    output.code = end->signal != 0 ? 128 + end->signal : end->code;
-    output.out = contents(options.output);
-    output.err = contents(options.errors);
-  }
-  std::error_code ignored;
-  std::filesystem::remove(options.output, ignored);
-  std::filesystem::remove(options.errors, ignored);
-  if (!end) return end.status();
-  return output;
+  Result<Tool> tool = Tool::start(argv, limit, folder);
+  if (!tool) return tool.status();
+  return tool->wait();
 }
 
 Status write_script(const std::filesystem::path& file, const std::string& text) {

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <filesystem>
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "assay/status.h"
+#include "core/command/command.h"
 
 namespace assay::launchers {
 
@@ -22,11 +24,29 @@ struct ToolOutput {
   std::string words() const;
 };
 
-// This process's environment.
-std::map<std::string, std::string> own_environment();
+// A command that runs, with this process's environment and no input; its output passes through files in a folder, which
+// are gone with it. Move-only. Destroying it ends its processes.
+class Tool {
+ public:
+  // Fails with kNotFound or kInfra where it cannot be run at all.
+  static Result<Tool> start(const std::vector<std::string>& argv, std::chrono::milliseconds limit,
+                            const std::filesystem::path& folder);
 
-// Runs a command with this process's environment and no input; its output passes through files in `folder`. Fails with
-// kNotFound or kInfra where it cannot be run at all.
+  // What came of it; nullopt while it runs. Never waits; to be called every few milliseconds, and not after its end.
+  std::optional<ToolOutput> poll();
+  // The same, waiting for the end.
+  ToolOutput wait();
+
+ private:
+  struct Files;
+  Tool(std::shared_ptr<Files> files, command::Command command);
+  ToolOutput output(const command::CommandEnd& end) const;
+
+  std::shared_ptr<Files> files_;
+  command::Command command_;
+};
+
+// Tool::start() and wait().
 Result<ToolOutput> run_tool(const std::vector<std::string>& argv, std::chrono::milliseconds limit,
                             const std::filesystem::path& folder);
 

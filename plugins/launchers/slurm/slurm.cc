@@ -1,9 +1,12 @@
 #include "plugins/launchers/slurm/slurm.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -53,54 +56,66 @@ Result<std::unique_ptr<SlurmLauncher>> SlurmLauncher::open(const assay_launcher_
 }
 
 SlurmLauncher::~SlurmLauncher() {
-  std::vector<std::string> argv = {profile_.scancel, "--quiet"};
+  std::set<uint64_t> left;
   for (const auto& [id, running] : jobs_) {
     const bool over =
         std::all_of(running.states.begin(), running.states.end(), [](const State& state) { return state.over(); });
-    if (!over) argv.push_back(std::to_string(id));
+    if (!over) left.insert(id);
   }
-  if (argv.size() > 2) [[maybe_unused]]
-    const Result<ToolOutput> done = tool(std::move(argv));
+  for (const std::string& name : unanswered_) {
+    const Result<std::vector<uint64_t>> ids = jobs_called(name);
+    if (ids) left.insert(ids->begin(), ids->end());
+  }
+  if (left.empty()) return;
+  std::vector<std::string> argv = {profile_.scancel, "--quiet"};
+  for (const uint64_t id : left) argv.push_back(std::to_string(id));
+  [[maybe_unused]] const Result<ToolOutput> done = tool(argv);
 }
 
-Result<ToolOutput> SlurmLauncher::tool(std::vector<std::string> argv) const {
-  const std::string name = argv[0];
-  Result<ToolOutput> output =
-      run_tool(argv, std::chrono::milliseconds(static_cast<int64_t>(profile_.command_seconds * 1000)), folder_);
-  if (!output) return output.status().with("launcher slurm");
-  return output;
+Result<ToolOutput> SlurmLauncher::tool(const std::vector<std::string>& argv) const {
+  return run_tool(argv, std::chrono::milliseconds(static_cast<int64_t>(profile_.command_seconds * 1000)), folder_);
 }
 
-Result<std::optional<uint64_t>> SlurmLauncher::find_unanswered(const std::string& name) const {
-  const Result<ToolOutput> found = tool({profile_.squeue, "--noheader", "--name=" + name, "--format=%F"});
+// Of this user alone, and those that are over already too: a short job must not be submitted again.
+Result<std::vector<uint64_t>> SlurmLauncher::jobs_called(const std::string& name) const {
+  const Result<ToolOutput> found = tool({profile_.squeue, "--noheader", "--name=" + name,
+                                         "--user=" + std::to_string(::geteuid()), "--states=all", "--format=%F"});
   if (!found) return found.status();
   if (!found->ok()) return exhausted(profile_.squeue + ": " + found->words());
-  return leading_number(found->out);
+  std::set<uint64_t> ids;
+  std::istringstream lines(found->out);
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::optional<uint64_t> id = leading_number(line)) ids.insert(*id);
+  }
+  return std::vector<uint64_t>(ids.begin(), ids.end());
 }
 
 Result<uint64_t> SlurmLauncher::start(Job job) {
   const std::filesystem::path script = folder_ / (job.name + ".sh");
   if (Status written = write_script(script, batch_script(profile_, job, folder_)); !written.ok()) return written;
   std::optional<uint64_t> id;
-  if (unanswered_ == job.name) {
-    const Result<std::optional<uint64_t>> found = find_unanswered(job.name);
+  if (unanswered_.count(job.name) != 0) {
+    const Result<std::vector<uint64_t>> found = jobs_called(job.name);
     if (!found) return found.status();
-    id = *found;
+    if (!found->empty()) id = found->front();
   }
   if (!id) {
     const Result<ToolOutput> output = tool({profile_.sbatch, "--parsable", script.string()});
     if (!output) return output.status();
     if (!output->ok()) {
       if (!passing(*output)) return infra(profile_.sbatch + ": " + output->words());
-      unanswered_ = job.name;
+      unanswered_.insert(job.name);
       return exhausted(profile_.sbatch + ": " + output->words());
     }
     const size_t last = output->out.find_last_not_of("\n");  // a site's sbatch may greet before it answers
     const size_t line = output->out.rfind('\n', last == std::string::npos ? 0 : last);
     id = leading_number(std::string_view(output->out).substr(line == std::string::npos ? 0 : line + 1));
-    if (!id) return infra(profile_.sbatch + ": its answer '" + output->words() + "' has no job id");
+    if (!id) {
+      unanswered_.insert(job.name);
+      return infra(profile_.sbatch + ": its answer '" + output->words() + "' has no job id");
+    }
   }
-  unanswered_.clear();
+  unanswered_.erase(job.name);
   std::vector<State> states(job.tasks.size());
   jobs_.insert_or_assign(*id, Running{std::move(job), std::move(states)});
   return *id;
@@ -121,7 +136,7 @@ std::optional<State> SlurmLauncher::from_end_file(const Job& job, size_t task) c
 
 Result<std::vector<State>> SlurmLauncher::poll(uint64_t id) {
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return not_found("launcher slurm: no job " + std::to_string(id) + " of this run");
+  if (found == jobs_.end()) return not_found("no job " + std::to_string(id) + " of this run");
   Running& running = found->second;
   const auto over = [](const State& state) { return state.over(); };
   if (std::all_of(running.states.begin(), running.states.end(), over)) return running.states;

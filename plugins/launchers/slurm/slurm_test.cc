@@ -2,6 +2,7 @@
 #include "plugins/launchers/slurm/slurm.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -175,6 +176,50 @@ TEST_F(Slurm, ClosingCancelsWhatIsNotOver) {
   ASSERT_TRUE(launcher_->start(job()).ok());
   launcher_.reset();
   EXPECT_EQ(calls("scancel"), "--quiet 52\n");
+}
+
+TEST_F(Slurm, ClosingCancelsJobsWhoseSubmissionGotNoAnswerAndNothingElse) {
+  ASSERT_TRUE(launcher_->start(job()).ok());
+  say("scontrol", "JobId=41 ArrayTaskId=0 JobState=COMPLETED Reason=None Restarts=0 ExitCode=0:0 BatchHost=n2\n");
+  EXPECT_EQ(first(41).phase, ASSAY_TASK_EXITED);
+  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n");
+  for (const char* name : {"assay-x-1", "assay-x-2"}) {
+    Job unanswered = job();
+    unanswered.name = name;
+    EXPECT_EQ(launcher_->start(unanswered).status().code(), StatusCode::kExhausted);
+  }
+  say("sbatch", "Submitted\n");
+  Job mute = job();
+  mute.name = "assay-x-3";
+  EXPECT_EQ(launcher_->start(mute).status().code(), StatusCode::kInfra) << "an answer without an id";
+  say("squeue", "78\n77\n78\n");
+  EXPECT_EQ(calls("squeue"), "");
+  launcher_.reset();
+  for (const char* name : {"assay-x-1", "assay-x-2", "assay-x-3"}) {
+    EXPECT_THAT(calls("squeue"),
+                HasSubstr("--name=" + std::string(name) + " --user=" + std::to_string(::geteuid()) + " "));
+  }
+  EXPECT_THAT(calls("squeue"), ::testing::Not(HasSubstr("assay-x-0")));
+  EXPECT_EQ(calls("scancel"), "--quiet 77 78\n");
+}
+
+TEST_F(Slurm, ClosingCancelsNothingWhereNothingIsFound) {
+  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n");
+  EXPECT_EQ(launcher_->start(job()).status().code(), StatusCode::kExhausted);
+  say("squeue", "");
+  launcher_.reset();
+  EXPECT_EQ(calls("scancel"), "");
+}
+
+TEST_F(Slurm, AJobIsNeverTakenForAnother) {
+  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n");
+  EXPECT_EQ(launcher_->start(job()).status().code(), StatusCode::kExhausted);
+  say("squeue", "77\n");
+  say("sbatch", "78\n");
+  Job other = job();
+  other.name = "assay-x-1";
+  EXPECT_EQ(*launcher_->start(other), 78u);
+  EXPECT_EQ(*launcher_->start(job()), 77u);
 }
 
 TEST_F(Slurm, ACommandThatHangsIsEnded) {

@@ -290,7 +290,6 @@ class CurlClient final : public HttpClient {
   HttpAnswer take(Transfer* t, bool reuse) {
     HttpAnswer answer = std::move(t->answer);
     answer.id = t->id;
-    answer.seconds = seconds_between(t->begin, Clock::now());
     ::curl_multi_remove_handle(multi_, t->easy);
     if (reuse) {
       ::curl_easy_reset(t->easy);  // forgets what it was told of this transfer

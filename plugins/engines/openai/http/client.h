@@ -42,7 +42,6 @@ struct HttpAnswer {
   std::string server = {};        // header Server
   std::optional<double> retry_after = {};  // seconds
   std::string body = {};
-  double seconds = 0;
 };
 
 // Transfers that run side by side over kept connections. No redirect is followed, no proxy used, nothing decompressed,

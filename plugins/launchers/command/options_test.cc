@@ -1,4 +1,4 @@
-#include "plugins/launchers/command/template.h"
+#include "plugins/launchers/command/options.h"
 
 #include <gmock/gmock.h>
 
@@ -8,26 +8,13 @@ namespace assay::launchers {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(Template, AVariableAloneBecomesAllItsWords) {
-  const TemplateValues values = {{"argv", {"/bin/w", "a b"}}, {"environment", {}}, {"host", {"n1"}}};
-  EXPECT_THAT(expand_template({"env", "{environment}", "{argv}"}, values), ElementsAre("env", "/bin/w", "a b"));
-  EXPECT_THAT(expand_template({"--on={host}", "x {argv}", "{{host}}"}, values),
-              ElementsAre("--on=n1", "x /bin/w a b", "{host}"));
-}
-
-TEST(Template, ValuesAreNotExpandedAgain) {
-  EXPECT_THAT(expand_template({"{a}", "-{a}-"}, {{"a", {"{b} $x"}}, {"b", {"no"}}}), ElementsAre("{b} $x", "-{b} $x-"));
-}
-
-TEST(Template, AnUnknownVariableOrALoneBraceIsRefused) {
-  EXPECT_TRUE(check_template({"{host}", "{{x}}", "a"}, {"host"}, "start").ok());
-  EXPECT_THAT(check_template({"{hots}"}, {"host", "log"}, "start").message(),
-              AllOf(HasSubstr("{hots}"), HasSubstr("'host'"), HasSubstr("{log}")));
-  EXPECT_FALSE(check_template({"{host"}, {"host"}, "start").ok());
-  EXPECT_FALSE(check_template({"a}"}, {"host"}, "start").ok());
+TEST(CommandOptions, AWordIsSaidWithTheOptionItIsIn) {
+  EXPECT_THAT(parse_command_options(R"({"start": ["{argv}", "{indx}"]})").status().message(),
+              AllOf(HasSubstr("options of launcher command: start, word '{indx}'"), HasSubstr("'index'")));
+  EXPECT_THAT(parse_command_options(R"({"start": ["{argv}"], "poll": ["{id"]})").status().message(),
+              AllOf(HasSubstr("options of launcher command: poll"), HasSubstr("never closed")));
 }
 
 TEST(CommandOptions, BadOnesAreRefused) {
@@ -36,7 +23,7 @@ TEST(CommandOptions, BadOnesAreRefused) {
        {"{}", R"({"start": []})", R"({"start": ["true"]})", R"({"start": ["{argv}"], "hosts": ["a:0"]})",
         R"({"start": ["{argv}"], "hosts": ["-oProxyCommand=x"]})", R"({"start": ["ssh", "{host}", "{script}"]})",
         R"({"start": ["{argv}", "{id}"]})", R"({"start": ["{argv}"], "slot": 1})",
-        R"({"start": ["{argv}"], "lost_codes": [0]})", R"({"start": "x"})"}) {
+        R"({"start": ["{argv}"], "lost_codes": [0]})", R"({"start": "x"})", R"({"start": ["{{argv}}"]})"}) {
     EXPECT_EQ(parse_command_options(bad).status().code(), StatusCode::kInvalid) << bad;
   }
 }

@@ -1,0 +1,132 @@
+#include "core/train/case_plan.h"
+
+#include <gmock/gmock.h>
+
+#include "core/discover/case_reader.h"
+#include "core/train/compare_files.h"
+#include "core/train/metric_file.h"
+
+namespace assay::train {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// Words that are no whole number, though most begin like one.
+const std::vector<std::string> kNoNumbers = {"4x",  "ten", "4.5", "0x4", "4 4", "-4", "99999999999999999999",
+                                             "1e2", "$N"};
+
+class CasePlanning : public testing::Test {
+ protected:
+  CasePlanning() { variables_.set["TRAINING_SCRIPT_PATH"] = "pretrain.py"; }
+
+  Result<CasePlan> plan(const std::string& config) const {
+    TestCase test;
+    test.config = "case/model_config.yaml";
+    test.name = "case";
+    discover::read_config(config, test, /*needs_model_args=*/true);
+    EXPECT_TRUE(test.error.ok()) << test.error.message();
+    return plan_case(test, variables_, {.folder = "/out"});
+  }
+  // One line that names the variable and what it holds.
+  void expect_refused(const std::string& config, const std::string& name, const std::string& value) const {
+    const Result<CasePlan> planned = plan(config);
+    ASSERT_FALSE(planned.ok()) << name << " '" << value << "'";
+    EXPECT_EQ(planned.status().code(), StatusCode::kInvalid);
+    EXPECT_THAT(planned.status().message(),
+                AllOf(HasSubstr(name), HasSubstr("'" + value + "'"), HasSubstr("expected a"), Not(HasSubstr("\n"))));
+  }
+  discover::Variables variables_;
+};
+
+constexpr const char* kRegular = "TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: 20\n";
+
+TEST_F(CasePlanning, VariablesThatAreNoNumbersAreRefused) {
+  variables_.set["OUTPUT_PATH"] = "/out";
+  for (const char* name : {"GPUS_PER_NODE", "NUM_NODES", "SLURM_NNODES", "NODE_RANK", "SLURM_NODEID", "MASTER_PORT",
+                           "RUN_CI_BARRIER_TIMEOUT", "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME"}) {
+    const discover::Variables before = variables_;
+    for (const char* time : {"SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME"}) variables_.set[time] = "1700000000";
+    if (std::string(name) == "RUN_CI_BARRIER_TIMEOUT") variables_.set["NUM_NODES"] = "2";
+    for (const std::string& value : kNoNumbers) {
+      variables_.set[name] = value;
+      expect_refused(kRegular, name, value);
+    }
+    variables_ = before;
+  }
+  EXPECT_TRUE(plan(kRegular).ok());
+}
+
+TEST_F(CasePlanning, ASlurmJobLeavesTimeToSave) {
+  variables_.environment["SLURM_JOB_START_TIME"] = "1700000000";
+  variables_.environment["SLURM_JOB_END_TIME"] = "1700014400";
+  EXPECT_THAT(plan(kRegular)->runs[0].arguments,
+              ElementsAre("--exit-duration-in-mins", "225", "--train-iters", "20", "--exit-interval", "20"));
+  variables_.environment["SLURM_JOB_END_TIME"] = "1700000600";
+  EXPECT_EQ(plan(kRegular)->runs[0].arguments[1], "8");
+}
+
+TEST_F(CasePlanning, NumbersOfTheConfigThatAreNoneAreRefused) {
+  for (const std::string& value : kNoNumbers) {
+    if (value == "$N") continue;  // a variable that is not set has a message of its own
+    expect_refused(
+        "TEST_TYPE: checkpoint-consistency\nMODEL_ARGS:\n  --tp: 1\nMODEL_ARGS_2:\n  --tp: 2\n"
+        "MODEL_ENV_VARS:\n  MODEL_ARGS_2:\n    GPUS_PER_NODE: '" +
+            value + "'\n",
+        "MODEL_ENV_VARS.MODEL_ARGS_2.GPUS_PER_NODE", value);
+    expect_refused("TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: '" + value + "'\n", "--exit-interval", value);
+    expect_refused("TEST_TYPE: frozen-start\nMODE: rl\nENV_VARS:\n  THROUGHPUT_START_STEP: '" + value +
+                       "'\n"
+                       "MODEL_ARGS:\n  --train-iters: 20\n",
+                   "ENV_VARS.THROUGHPUT_START_STEP", value);
+  }
+}
+
+TEST_F(CasePlanning, EveryRunOfAConsistencyCaseHasItsOwnProcessesAndFolder) {
+  const Result<CasePlan> planned = plan(
+      "TEST_TYPE: checkpoint-consistency\nMODEL_ARGS:\n  --tp: 1\nMODEL_ARGS_2:\n  --tp: 2\nMODEL_ARGS_10:\n  --tp: 4\n"
+      "MODEL_ENV_VARS:\n  MODEL_ARGS:\n    GPUS_PER_NODE: 1\n  MODEL_ARGS_10:\n    GPUS_PER_NODE: 4\n");
+  ASSERT_TRUE(planned.ok()) << planned.status().message();
+  ASSERT_EQ(planned->runs.size(), 3u);
+  EXPECT_EQ(planned->runs[0].processes_per_node, 1);
+  EXPECT_EQ(planned->runs[1].processes_per_node, 8);
+  EXPECT_EQ(planned->runs[2].processes_per_node, 4);
+  EXPECT_EQ(planned->runs[2].run, 10);
+  EXPECT_EQ(planned->runs[2].folders.save, "/out/checkpoints/repeat_1_key_MODEL_ARGS_10");
+}
+
+TEST_F(CasePlanning, TheStartOfThroughputIsLookedAtInReinforcementLearningAlone) {
+  TestCase test;
+  discover::read_config("TEST_TYPE: regular\nENV_VARS:\n  THROUGHPUT_START_STEP: ten\nMODEL_ARGS:\n  --a: 1\n", test,
+                        true);
+  EXPECT_TRUE(facts_of(test).rules().ok());
+  test.mode = "rl";
+  EXPECT_THAT(facts_of(test).rules().status().message(), HasSubstr("THROUGHPUT_START_STEP 'ten'"));
+  test.env_vars[0].value = "";
+  EXPECT_THAT(facts_of(test).rules().status().message(), HasSubstr("THROUGHPUT_START_STEP ''"));
+  test.env_vars[0].value = "10";
+  EXPECT_EQ(facts_of(test).rules()->throughput_start, 10);
+  const std::string golden = std::string(testing::TempDir()) + "case_plan_golden.json";
+  ASSERT_TRUE(write_metrics(golden, {.metrics = {{"iteration-time", 1, 1, 1, {{1, 2.0, false}}}}, .notes = {}}).ok());
+  test.metrics = std::vector<std::string>{"iteration-time"};
+  test.env_vars[0].value = "1x";
+  const ComparedFiles compared = compare_files(test, golden, golden);
+  EXPECT_EQ(compared.verdict.verdict, Verdict::kInvalid);
+  EXPECT_THAT(compared.verdict.reason, HasSubstr("THROUGHPUT_START_STEP '1x'"));
+}
+
+TEST_F(CasePlanning, RepeatsAreAWholeNumber) {
+  TestCase test;
+  discover::read_config(kRegular, test, true);
+  for (const std::string& value : kNoNumbers) {
+    variables_.set["N_REPEAT"] = value;
+    EXPECT_THAT(repeats_of(test, variables_, 100).status().message(), HasSubstr("N_REPEAT '" + value + "'")) << value;
+  }
+  variables_.set["N_REPEAT"] = "3";
+  EXPECT_EQ(*repeats_of(test, variables_, 100), 3);
+}
+
+}  // namespace
+}  // namespace assay::train

@@ -1,0 +1,46 @@
+#include "plugins/engines/process/options.h"
+
+#include <gmock/gmock.h>
+
+namespace assay::engines {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+ProcessOptions parsed(const std::string& json) {
+  const Result<ProcessOptions> options = parse_process_options(json);
+  EXPECT_TRUE(options.ok()) << options.status().message();
+  return options ? *options : ProcessOptions();
+}
+
+TEST(ProcessOptionsJson, ACommandIsWordsOrAString) {
+  EXPECT_THAT(parsed(R"({"command": ["a b", "{output}"]})").command, ElementsAre("a b", "{output}"));
+  EXPECT_THAT(parsed(R"({"command": "python 'a b.py' \"{output}\" --x=1"})").command,
+              ElementsAre("python", "a b.py", "{output}", "--x=1"));
+  const Status piped = parse_process_options(R"({"command": "a | b"})").status();
+  EXPECT_EQ(piped.code(), StatusCode::kInvalid);
+  EXPECT_THAT(piped.message(), HasSubstr("split into words but run by no shell"));
+}
+
+TEST(ProcessOptionsJson, TheEnvironmentIsPassedWholeInPartOrNotAtAll) {
+  EXPECT_FALSE(parsed("{}").pass_environment.has_value());
+  EXPECT_FALSE(parsed(R"({"pass_environment": true})").pass_environment.has_value());
+  EXPECT_THAT(*parsed(R"({"pass_environment": false})").pass_environment, IsEmpty());
+  EXPECT_THAT(*parsed(R"({"pass_environment": ["PATH"]})").pass_environment, ElementsAre("PATH"));
+}
+
+TEST(ProcessOptionsJson, RefusesWhatItDoesNotKnow) {
+  for (const char* json :
+       {R"({"comand": "a"})", R"({"command": 3})", R"({"time_limit": 0})", R"({"memory_limit": "1G"})",
+        R"({"environment": {"A": 1}})", R"({"format": "xml"})", R"({"case": {"nam": "x"}})",
+        R"({"launcher": "mpirun"})", R"({"torchrun": []})", "[]", "nonsense"}) {
+    const Status status = parse_process_options(json).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalid) << json;
+    EXPECT_THAT(status.message(), HasSubstr("options of engine process")) << json;
+  }
+}
+
+}  // namespace
+}  // namespace assay::engines
