@@ -88,10 +88,10 @@ TEST_F(EventFile, WriteFileReplacesTheWholeFile) {
 
 TEST_F(EventFile, LastLinesAreShortAndPrintable) {
   append("first\nsecond\n\nthird \x01 end\nfourth\n");
-  EXPECT_EQ(command::last_lines(dir_ / "e"), "second | third ? end | fourth");
-  EXPECT_EQ(command::last_lines(dir_ / "e", 1), "fourth");
-  EXPECT_EQ(command::last_lines(dir_ / "e", 3, 5), "urth");
-  EXPECT_EQ(command::last_lines(dir_ / "absent"), "");
+  EXPECT_EQ(command::last_lines(dir_ / "e", command::Redactor()), "second | third ? end | fourth");
+  EXPECT_EQ(command::last_lines(dir_ / "e", command::Redactor(), 1), "fourth");
+  EXPECT_EQ(command::last_lines(dir_ / "e", command::Redactor(), 3, 5), "urth");
+  EXPECT_EQ(command::last_lines(dir_ / "absent", command::Redactor()), "");
 }
 
 TEST_F(EventFile, SecondJournalOfOneFolderIsRefusedWithTheHolder) {
