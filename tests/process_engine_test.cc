@@ -172,7 +172,8 @@ TEST_F(ProcessEngine, ACommandThatIsNotThereIsTheMachines) {
 }
 
 TEST_F(ProcessEngine, AnUnknownVariableIsInvalid) {
-  expect(run({{"command", "x {outputs}"}}), "INVALID", "there is no template variable {outputs}; known: {case}");
+  expect(run({{"command", "x {outputs}"}}), "INVALID",
+         "there is no template variable {outputs} (did you mean 'output'?); known: {case}");
 }
 
 TEST_F(ProcessEngine, LimitsOfTheCaseHoldForTheWholeTree) {
