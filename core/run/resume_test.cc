@@ -185,7 +185,7 @@ TEST_F(Resume, FoldersThatHoldNoRunAreNamed) {
 class Lock : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / "assay_lock";
+    folder_ = fs::path(::testing::TempDir()) / ("assay_lock_" + std::to_string(::getpid()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }

@@ -167,7 +167,7 @@ TEST(CommonCommand, LeavesOutWhatDiffersBetweenShards) {
 class DurationFiles : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / "assay_durations";
+    folder_ = fs::path(::testing::TempDir()) / ("assay_durations_" + std::to_string(::getpid()));
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "core/golden/file.h"
+#include "core/golden/json_reason.h"
 #include "core/golden/json_text.h"
 #include "core/golden/replace_file.h"
 #include "core/golden/text.h"
@@ -133,10 +134,8 @@ Metric metric_of(const std::string& name, const Json& json) {
 Json parse(std::string_view text) {
   try {
     return Json::parse(with_marks(text));
-  } catch (const Json::parse_error& failure) {
-    std::string words = failure.what();
-    if (const size_t begin = words.find("] "); begin != std::string::npos) words = words.substr(begin + 2);
-    throw Broken(words);
+  } catch (const Json::exception& failure) {
+    throw Broken(json::reason_of(failure.what()));
   }
 }
 

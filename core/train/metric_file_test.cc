@@ -47,6 +47,8 @@ TEST(MetricFile, SaysWhatIsWrong) {
   EXPECT_THAT(reason("{\"a\": 1}"), HasSubstr("metric 'a' is no object"));
   EXPECT_THAT(metric("\"end_step\": 1"), HasSubstr("metric 'lm loss' has no start_step"));
   const std::string head = "\"start_step\": 1, \"end_step\": 2, \"step_interval\": 1, ";
+  EXPECT_THAT(metric("\"start_step\": 1e999"), HasSubstr("number overflow parsing '1e999'"));
+  EXPECT_THAT(metric("\"start_step\": 1e30"), HasSubstr("start_step is 1e+30, expected a whole number"));
   EXPECT_THAT(metric(head + "\"values\": [1, 2]"), HasSubstr("values is a list"));
   EXPECT_THAT(metric(head + "\"values\": {\"x\": 2}"), HasSubstr("step 'x' is no whole number"));
   EXPECT_THAT(metric(head + "\"values\": {\"1\": null}"), HasSubstr("step 1: null is no number"));

@@ -42,7 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const Value ours = assay::compat::load_json(assay::compat::decode_utf8(text));
     assay::fuzz::require(theirs.is_discarded() || same_shape(theirs, ours), "both readers see the same value");
-    assay::fuzz::require(assay::compat::equal(ours, ours), "a value equals itself");
+    const bool nan = ours.kind == Value::Kind::kFloat && ours.number != ours.number;
+    assay::fuzz::require(assay::compat::equal(ours, ours) != nan, "a value equals itself, a bare NaN alone does not");
   } catch (const assay::compat::PyError& error) {
     assay::fuzz::require(!error.kind.empty(), "an exception has a class");
     const bool limit = error.kind == "RecursionError" || error.kind == "ValueError";

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/golden/json_reason.h"
 #include "core/golden/json_text.h"
 #include "core/golden/text.h"
 #include "plugins/engines/process/output.h"
@@ -97,6 +98,8 @@ Result<LineRecord> read_line_record(const std::string& line, const std::string& 
     const bool utf8 = what.find("UTF-8") != std::string::npos;
     return invalid(fmt::format("{}, character {}: {}: {}", place, failure.byte,
                                utf8 ? "invalid UTF-8" : "no valid JSON", shown(line)));
+  } catch (const Json::exception& failure) {  // a number beyond every double
+    return invalid(fmt::format("{}: {}: {}", place, json::reason_of(failure.what()), shown(line)));
   }
   LineRecord result;
   std::string object;

@@ -96,6 +96,7 @@ TEST(LinesOutput, WhatIsWrongIsOneLineWithItsNumber) {
       {"{\"text\": \"a\", \"tokens\": [1.5]}", "1.5"},
       {"{\"text\": \"a\", \"tokens\": [99999999999]}", "99999999999"},
       {"{\"text\": \"a\", \"logprobs\": 3}", "logprobs"},
+      {"{\"text\": \"a\", \"logprobs\": [-1e779]}", "out, line 1: number overflow parsing '-1e779': \"{"},
       {"{\"text\": \"a\", \"generated_text\": \"b\"}", "more than once"},
       {"{\"id\": 0, \"text\": \"a\"}\n{\"id\": 0, \"text\": \"a\"}",
        "line 2: request 0 was answered before, on line 1"},
