@@ -14,6 +14,7 @@
 #include "assay/sdk.hpp"
 #include "core/command/environment.h"
 #include "core/command/log_tail.h"
+#include "core/discover/arguments.h"
 #include "core/golden/file.h"
 #include "plugins/engines/process/launch.h"
 #include "plugins/engines/replay/record_result.h"
@@ -31,6 +32,7 @@ constexpr size_t kLogBytes = 8192;    //
 constexpr double kReserve = 0.1;      // of the case's time, for ending the command and for judging
 constexpr double kMostReserve = 10;   // seconds
 constexpr int kDefaultProcesses = 8;  // a node, as in Megatron-LM's harness
+constexpr int64_t kMostProcesses = 1 << 20;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -68,11 +70,16 @@ bool holds(const std::vector<std::string>& words, const std::string& part) {
                                       [&](const std::string& word) { return word.find(part) != std::string::npos; });
 }
 
-int processes_of(const ProcessOptions& options, const std::map<std::string, std::string>& environment) {
+Result<int> processes_of(const ProcessOptions& options, const std::map<std::string, std::string>& environment) {
   if (options.processes > 0) return options.processes;
   const auto given = environment.find("GPUS_PER_NODE");
-  const int told = given == environment.end() ? 0 : std::atoi(given->second.c_str());
-  return told > 0 ? told : kDefaultProcesses;
+  if (given == environment.end() || given->second.empty()) return kDefaultProcesses;
+  const Result<int64_t> told = discover::parse_int(given->second);
+  if (told && *told >= 1 && *told <= kMostProcesses) return static_cast<int>(*told);
+  return invalid(
+      fmt::format("environment variable GPUS_PER_NODE is '{}', expected a whole number from 1 to {}; option "
+                  "processes goes before it",
+                  given->second, kMostProcesses));
 }
 
 }  // namespace
@@ -118,8 +125,13 @@ ProcessEngine::~ProcessEngine() {
 }
 
 // Everything that can be wrong with the words is found before a request is there.
-Status ProcessEngine::check_command() const {
+Status ProcessEngine::check_command() {
   if (options_.command.empty()) return {};
+  if (launches_) {
+    const Result<int> processes = processes_of(options_, environment_);
+    if (!processes) return processes.status();
+    processes_ = *processes;
+  }
   Result<std::vector<std::string>> words = fill_in(options_.command, variables_of({}, paths_of("")), "command");
   return words.status();
 }
@@ -140,7 +152,7 @@ TemplateVariables ProcessEngine::variables_of(const Waiting& first, const Paths&
   const std::string here = options_.folder.empty() ? fs::current_path(code).string() : options_.folder;
   train::Job job;
   job.launcher = !options_.launcher.empty() ? options_.launcher : facts.launcher.empty() ? "torchrun" : facts.launcher;
-  job.processes_per_node = processes_of(options_, environment_);
+  job.processes_per_node = processes_;
   job.folders.logs = (paths.folder / "logs").string();
   TemplateVariable prompt = one(first.text);
   TemplateVariable id = one(std::to_string(first.id));

@@ -68,7 +68,7 @@ class ProcessEngine {
 
   Paths paths_of(const std::string& part) const;
   TemplateVariables variables_of(const Waiting& first, const Paths& paths) const;
-  Status check_command() const;
+  Status check_command();  // and finds how many processes a launch line starts
   Result<Answers> run(const std::vector<Waiting>& batch, size_t first_place);
   Status write_prompts(const std::vector<Waiting>& batch, const std::vector<std::string>& ids,
                        const std::filesystem::path& file) const;
@@ -85,6 +85,7 @@ class ProcessEngine {
   std::filesystem::path folder_;  // where files go
   bool temporary_ = false;        // folder_ is removed at the end
   bool launches_ = false;         // the command names {launch}
+  int processes_ = 0;             // that it starts on a node
   std::string facts_;             // of info()
   std::string training_message_;  // of the last training
   std::chrono::steady_clock::time_point opened_;

@@ -353,5 +353,18 @@ TEST_F(Process, TheLaunchLineIsThatOfTheCase) {
                     HasSubstr("--tee 0:3,1:3 --redirects 3 --max-restarts=3 run.py --x a b")));
 }
 
+TEST_F(Process, ANumberOfProcessesThatIsNoneIsRefusedWhereALaunchLineNeedsIt) {
+  for (const char* told : {"ten", "4x", "0", "-1", "99999999999"}) {
+    const json environment = {{"GPUS_PER_NODE", told}};
+    const Status opened = open({{"command", "{launch} run.py"}, {"torchrun", {"echo"}}, {"environment", environment}});
+    EXPECT_EQ(opened.code(), StatusCode::kInvalid) << told;
+    EXPECT_THAT(opened.message(), HasSubstr(std::string("GPUS_PER_NODE is '") + told + "'"));
+    EXPECT_TRUE(open({{"command", "echo"}, {"environment", environment}}).ok()) << "nothing is launched";
+    EXPECT_TRUE(
+        open({{"command", "{launch} run.py"}, {"torchrun", {"echo"}}, {"processes", 2}, {"environment", environment}})
+            .ok());
+  }
+}
+
 }  // namespace
 }  // namespace assay::engines

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <system_error>
 
 #include "assay/sdk.hpp"
+#include "core/discover/arguments.h"
 #include "core/golden/file.h"
 #include "core/train/job.h"
 #include "plugins/engines/process/launch.h"
@@ -16,6 +16,8 @@ namespace assay::engines {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kMostRestarts = 1'000'000;  // a folder that claims more is not of the launcher
 
 // Both scripts are evaluated in the shell that runs the program, as the harness does: the first may export variables,
 // the second may change EXIT_CODE.
@@ -61,7 +63,8 @@ Restarts restarts_in(const std::string& log, const fs::path& logs) {
     if (entry.depth() > 1) entry.disable_recursion_pending();
     const std::string name = entry->path().filename().string();
     if (!name.starts_with("attempt_") || !entry->is_directory(code)) continue;
-    restarts.count = std::max(restarts.count, std::atoi(name.c_str() + 8));
+    const Result<int64_t> number = discover::parse_int(name.substr(8));
+    if (number && *number <= kMostRestarts) restarts.count = std::max(restarts.count, static_cast<int>(*number));
   }
   return restarts;
 }

@@ -114,7 +114,8 @@ TEST_F(Training, TellsEveryRestart) {
 }
 
 TEST_F(Training, CountsAttemptFoldersWhereTheLogIsSilent) {
-  for (const char* folder : {"none_abc/attempt_0/0", "none_abc/attempt_2/0"}) {
+  for (const char* folder :
+       {"none_abc/attempt_0/0", "none_abc/attempt_2/0", "none_abc/attempt_7x", "none_abc/attempt_"}) {
     fs::create_directories(folder_ / "logs" / folder);
   }
   EXPECT_EQ(restarts_in("", folder_ / "logs").count, 2);
