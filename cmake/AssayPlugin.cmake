@@ -11,7 +11,7 @@ function(assay_plugin_target name)
   target_link_libraries(${name} PRIVATE assay::abi ${ARG_DEPS})
   target_compile_features(${name} PRIVATE cxx_std_20)
   target_link_options(${name} PRIVATE -Wl,--version-script=${ASSAY_PLUGIN_EXPORTS})
-  if(NOT "${CMAKE_CXX_FLAGS} ${ASSAY_SANITIZE}" MATCHES "sanitize|address|undefined|thread")
+  if(NOT ASSAY_SANITIZE AND NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize=")
     target_link_options(${name} PRIVATE -Wl,-z,defs)  # a missing symbol is an error now, not when it is loaded
   endif()
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".so" LINK_DEPENDS ${ASSAY_PLUGIN_EXPORTS}

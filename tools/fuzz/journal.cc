@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     assay::fuzz::require_message(full.status().message());
     return 0;
   }
-  if (!verdicts) return 0;
+  assay::fuzz::require(verdicts.ok(), "what reads in full reads for its verdicts");
   const auto& deep = full->summary.outcomes;
   const auto& flat = verdicts->summary.outcomes;
   assay::fuzz::require(deep.size() == flat.size(), "both depths have the same cases");

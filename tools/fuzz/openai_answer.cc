@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     assay::fuzz::require_message(answer.status().message());
     return 0;
   }
-  Asked asked{.prompt = "a b", .prompt_ids = 0, .max_tokens = 4, .top_n = (data[0] >> 4) & 3};
+  constexpr int32_t most = 4;
+  Asked asked{.prompt = "a b", .prompt_ids = 0, .max_tokens = most, .top_n = (data[0] >> 4) & 3};
   asked.logprobs = (data[0] & 4) != 0;
   asked.echo = (data[0] & 8) != 0;
   asked.prompt_list = (data[0] & 64) != 0;
@@ -24,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     assay::fuzz::require_message(checked.status().message());
     return 0;
   }
-  assay::fuzz::require(checked->tokens.size() <= 5, "no more tokens than were asked for");
+  assay::fuzz::require(checked->tokens.size() <= static_cast<size_t>(most), "no more tokens than were asked for");
   for (const AnswerToken& token : checked->tokens) {
     assay::fuzz::require(!asked.logprobs || token.logprob.has_value(), "logprobs that were asked for are there");
   }

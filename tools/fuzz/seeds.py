@@ -48,7 +48,7 @@ TEMPLATES = ["{a}-{n:05d}", "${{HOME}} {list[0]!r:>8}", "{a:{w}.2}", "{map[k]} {
 FILTERS = ['name:gpt* and not (metric:logprobs or tag:slow)', '"a b" engine:buffered', "model:moe or [a-c]*?", "not not x"]
 OPTIONS = ['{"whole": -3, "small": 2, "number": 0.25, "flag": true, "text": "x", "choice": "b", "texts": ["a", "b"]}']
 PROFILE = ['{"partition": "p", "time": "1:00", "gres": "gpu:{count}", "extra": ["--exclusive"], "workers": {"tasks": 2, "losses": 1}}',
-           '{"start": ["ssh", "{host}", "{command}"], "poll": ["a", "{id}"], "hosts": [{"name": "n1", "slots": 2}], "lost_codes": [255]}',
+           '{"start": ["ssh", "{host}", "{command}"], "poll": ["a", "{id}"], "hosts": ["n1:2", "n2"], "lost_codes": [255]}',
            '{"workers": {"heartbeat": 1.5, "cpus": 2, "poll": 0.5}}']
 SCONTROL = ("JobId=2 ArrayJobId=1 ArrayTaskId=0 JobName=a JobState=FAILED Reason=NonZeroExitCode Restarts=0 ExitCode=2:0 BatchHost=n1\n"
             "JobId=1 ArrayJobId=1 ArrayTaskId=2-4,7%2 JobState=PENDING Reason=JobArrayTaskLimit NodeList=(null)\n")
