@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "core/golden/file.h"
 #include "core/golden/json_reason.h"
@@ -15,6 +18,7 @@
 #include "core/golden/replace_file.h"
 #include "core/golden/text.h"
 #include "core/golden/whole_number.h"
+#include "core/train/stated_steps.h"
 
 namespace assay::train {
 namespace {
@@ -72,7 +76,10 @@ int64_t step_of(const std::string& key, const std::string& metric) {
   throw Broken(fmt::format("metric '{}': step '{}' is no whole number", metric, text::printable(key)));
 }
 
-StepValue value_of(int64_t step, const Json& json, const std::string& metric) {
+constexpr const char* kNotLogged = "nan";  // what Megatron-LM's writer puts at steps without a value
+
+// A string at a step gives the metric a flaw, "nan" apart.
+StepValue value_of(int64_t step, const Json& json, const std::string& metric, std::string* flaw) {
   constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInf = std::numeric_limits<double>::infinity();
   if (json.is_number()) return {step, json.get<double>(), false};
@@ -83,6 +90,10 @@ StepValue value_of(int64_t step, const Json& json, const std::string& metric) {
   if (word == kNaN) return {step, kNoNumber, false};
   if (word == kInfinity) return {step, kInf, false};
   if (word == kMinusInfinity) return {step, -kInf, false};
+  if (word != kNotLogged && flaw->empty()) {
+    *flaw = fmt::format("step {} is the string {}; expected a number, or \"nan\" where none was logged", step,
+                        text::quoted(word, 40));
+  }
   return {step, kNoNumber, true};
 }
 
@@ -119,21 +130,50 @@ Metric metric_of(const std::string& name, const Json& json) {
         "metric '{}': values is {}, expected an object of step: number; the file is of an older form, record it again",
         name, values.is_array() ? "a list" : "no object"));
   }
+  std::unordered_map<int64_t, size_t> places;
   for (const auto& [key, value] : values.items()) {
-    metric.values.push_back(value_of(step_of(key, name), value, name));
-    for (size_t i = 0; i + 1 < metric.values.size(); ++i) {
-      if (metric.values[i].step != metric.values.back().step) continue;
-      metric.values[i] = metric.values.back();  // "1" and "01"
-      metric.values.pop_back();
-      break;
+    const StepValue one = value_of(step_of(key, name), value, name, &metric.flaw);
+    const auto [place, is_new] = places.try_emplace(one.step, metric.values.size());
+    if (is_new) {
+      metric.values.push_back(one);
+    } else {
+      metric.values[place->second] = one;  // "1" and "01"
+      metric.flaw = fmt::format("step {} stands twice", one.step);
     }
   }
   return metric;
 }
 
-Json parse(std::string_view text) {
+// Keys that stand twice in the object of a metric, or in its values.
+class TwiceSeen {
+ public:
+  void key(size_t depth, const std::string& key) {
+    if (depth == 0 || depth > seen_.size()) return;
+    for (size_t deeper = depth; deeper < seen_.size(); ++deeper) seen_[deeper].clear();
+    const bool is_new = seen_[depth - 1].insert(key).second;
+    if (depth == 1) metric_ = key;
+    if (is_new) return;
+    constexpr std::array<const char*, 3> kWhat = {"it", "its member ", "step "};
+    flaws_.try_emplace(metric_, fmt::format("{}{} stands twice", kWhat[depth - 1], depth == 1 ? "" : key));
+  }
+  // Empty: none of this metric.
+  std::string of(const std::string& metric) const {
+    const auto found = flaws_.find(metric);
+    return found == flaws_.end() ? "" : found->second;
+  }
+
+ private:
+  std::array<std::unordered_set<std::string>, 3> seen_;  // by depth: metrics, their members, steps
+  std::string metric_;
+  std::unordered_map<std::string, std::string> flaws_;
+};
+
+Json parse(std::string_view text, TwiceSeen* twice) {
   try {
-    return Json::parse(with_marks(text));
+    return Json::parse(with_marks(text), [&](int depth, Json::parse_event_t event, Json& value) {
+      if (event == Json::parse_event_t::key) twice->key(static_cast<size_t>(depth), value.get_ref<std::string&>());
+      return true;
+    });
   } catch (const Json::exception& failure) {
     throw Broken(json::reason_of(failure.what()));
   }
@@ -145,12 +185,16 @@ Result<MetricSet> read_metrics_text(std::string_view text, const std::string& na
   MetricSet set;
   if (text.empty()) return invalid(name + ": the file is empty, expected an object of metrics");
   try {
-    Json json = parse(text);
-    if (json.is_string()) json = parse(json.get<std::string>());
+    TwiceSeen twice;
+    Json json = parse(text, &twice);
+    if (json.is_string()) json = parse(json.get<std::string>(), &twice);
     if (!json.is_object()) return invalid(name + ": expected an object of metrics at the top level");
     for (const auto& [metric, value] : json.items()) {
       if (metric == "assay") continue;  // provenance
       set.metrics.push_back(schema == Schema::kWhole ? metric_of(metric, value) : loose_metric_of(metric, value));
+      Metric& read = set.metrics.back();
+      if (std::string seen = twice.of(metric); !seen.empty()) read.flaw = std::move(seen);
+      if (schema == Schema::kWhole) check_steps(&read);
     }
   } catch (const std::exception& failure) {
     return invalid(fmt::format("{}: {}", name, text::printable(failure.what())));
