@@ -45,8 +45,8 @@ Result<PreparedCase> prepare_training(const TestCase& test, const std::string& i
   order.repeats = options.repeat > 0 ? options.repeat : says ? *repeats : settings.repeat;
   for (int repeat = 1; repeat <= order.repeats; ++repeat) {
     const std::string folder = folder_of_repeat(options.output, id, repeat).string();
-    Result<train::CasePlan> plan =
-        train::plan_case(test, variables, {.folder = folder, .repeat = repeat, .allow_scripts = options.allow_scripts});
+    Result<train::CasePlan> plan = train::plan_case(
+        test, variables, {.folder = folder, .repeat = repeat, .id = id, .allow_scripts = options.allow_scripts});
     if (!plan) return plan.status();
     plan->results = options.results.string();
     for (train::Job& job : plan->runs) {

@@ -25,8 +25,16 @@ struct Metric {
   int64_t step_interval = 0;
   std::vector<StepValue> values;  // in the order of the file; each step once
   bool unusable = false;          // read loosely: there are no values by step
+};
 
+// Values of a metric by their step. The metric outlives it and does not change.
+class StepIndex {
+ public:
+  explicit StepIndex(const Metric& metric);
   const StepValue* find(int64_t step) const;  // null: absent
+
+ private:
+  std::vector<const StepValue*> by_step_;
 };
 
 struct MetricSet {

@@ -79,8 +79,9 @@ void add_run_options(po::options_description* options, const char* paths) {
       "backend-options", po::value<std::string>()->default_value(""), "JSON object, e.g. {\"isa\":\"avx2\"}")(
       "engine-options", po::value<std::string>()->default_value(""), "JSON object, over what cases say")(
       "recorded", po::value<std::string>()->default_value(""), "engine replay: an output folder, or a results file")(
-      "filter", po::value<std::string>()->default_value(""), "name glob, metric:, engine:, tag:, model:, and/or/not")(
-      "jobs", po::value<int>()->default_value(1), "workers at once")(
+      "filter", po::value<std::string>()->default_value(""),
+      "name glob, metric:, engine:, tag:, model:, mode:, and/or/not")("jobs", po::value<int>()->default_value(1),
+                                                                      "workers at once")(
       "repeat", po::value<int>(), "run each case N times and compare the runs with each other too")(
       "timeout", po::value<double>()->default_value(600), "seconds a case may take if it does not say so itself")(
       "launcher", po::value<std::string>()->default_value(""),

@@ -14,7 +14,6 @@ namespace assay::engines {
 // What the output has to answer.
 struct Expected {
   std::vector<std::string> ids;  // of the requests, in their order
-  size_t output_every = 1;       // the requests at 0, output_every, ... and the last one have to be there
 };
 
 struct Answers {
