@@ -158,7 +158,7 @@ TEST_F(Ci, SaysWhatIsMissingInOneLine) {
                                     "TENSORBOARD_PATH, CHECKPOINT_SAVE_PATH, CHECKPOINT_LOAD_PATH, DATA_PATH, "
                                     "DATA_CACHE_PATH"));
   EXPECT_THAT(run_program("assay", {"ci", "word"}).err, HasSubstr("expected KEY=VALUE"));
-  EXPECT_THAT(run_program("assay", {"ci", "DATA_PATH=$(ls)"}).err, HasSubstr("would execute"));
+  EXPECT_THAT(run_program("assay", {"ci", "DATA_PATH=$(ls)"}).err, HasSubstr("would be expanded by the shell"));
 }
 
 TEST_F(Ci, ValuesOfATrainingCanBeComparedWithoutAnEngine) {

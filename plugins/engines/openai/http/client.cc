@@ -106,7 +106,10 @@ struct Transfer {
     const std::string value(trimmed(line.substr(colon + 1)));
     if (name == "content-type") answer.content_type = lower(trimmed(value.substr(0, value.find(';'))));
     if (name == "server") answer.server = value.substr(0, 100);
-    if (name == "retry-after") answer.retry_after = retry_after_of(value);
+    if (name == "retry-after") {
+      answer.retry_after = retry_after_of(value);
+      answer.retry_after_text = value;
+    }
     if (name == "content-encoding" && lower(value) != "identity") {
       return refuse(fmt::format("content-encoding '{}' was not asked for; switch compression off in the server",
                                 value.substr(0, 40)));
