@@ -192,6 +192,19 @@ TEST_F(ProcessEngine, WhatIsLeftBehindIsEndedAndNoted) {
               HasSubstr("2 processes were left behind and were ended"));
 }
 
+// A relation asks one session of the engine twice; the host numbers the requests of the second call on.
+TEST_F(ProcessEngine, ACommandThatWritesItsIdIsRightInEveryCallOfARelation) {
+  std::string config = kConfig;
+  config.resize(config.find("METRICS:"));
+  write_file(folder_ / "case/model_config.yaml", config + "ASSAY:\n  metamorphic: [repeated_call]\n");
+  json options = script(
+      "printf '{\"id\": %s, \"tokens\": [5, 6], \"text\": \" two three\", \"prompt_logprobs\": [-1.5], "
+      "\"logprobs\": [-0.5, -0.25]}' \"$1\"",
+      {"{id}"});
+  options["per_request"] = true;
+  expect(run(options), "IDENTICAL", "");
+}
+
 TEST_F(ProcessEngine, RepeatsAreComparedWithEachOther) {
   expect(run(script("cat \"$1\"", {golden_}), {"--repeat", "2"}), "IDENTICAL", "");
   EXPECT_TRUE(fs::exists(folder_ / "out/cases/case/repeat_2/process/stdout.txt"));

@@ -8,9 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/golden/text.h"
+
 namespace assay::conformance {
 namespace {
 
+constexpr size_t kShown = 60;    // code points of a text in a message
 constexpr double kSlack = 1e-5;  // a logprob computed in fp32 may end a little above 0
 
 bool same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
@@ -47,6 +50,10 @@ void expect_logprobs(Findings& findings, const std::string& what, const char* na
   }
 }
 
+void expect_utf8(Findings& findings, const std::string& what, const char* name, std::string_view text) {
+  findings.expect(is_utf8(text), fmt::format("{}: {} is not UTF-8: {}", what, name, text::quoted(text, kShown)));
+}
+
 void copy_top_n(Findings& findings, const std::string& what, const assay_candidates& from, Answer* answer) {
   size_t at = 0;
   for (size_t position = 0; position < from.positions; ++position) {
@@ -60,6 +67,7 @@ void copy_top_n(Findings& findings, const std::string& what, const assay_candida
       answer->top_ids.push_back(entry.id);
       answer->top_logprobs.push_back(entry.logprob);
       answer->top_texts.emplace_back(sdk::text(entry.text));
+      if (answer->asked_in_utf8) expect_utf8(findings, what, "the text of a top-n entry", answer->top_texts.back());
     }
   }
 }
@@ -91,6 +99,10 @@ void copy_result(Findings& findings, const std::string& what, const assay_result
   }
   answer->prompt = sdk::text(result.prompt);
   answer->text = sdk::text(result.text);
+  if (answer->asked_in_utf8) {
+    expect_utf8(findings, what, "`prompt`", answer->prompt);
+    expect_utf8(findings, what, "`text`", answer->text);
+  }
   const auto ids = sdk::ids(result.prompt_ids);
   answer->prompt_ids.assign(ids.begin(), ids.end());
   const auto tokens = sdk::ids(result.tokens);

@@ -11,8 +11,9 @@
 namespace assay::conformance {
 
 struct Answer {
-  bool ended = false;       // FINISHED or FAILED was seen
-  int32_t code = ASSAY_OK;  // of FAILED
+  bool asked_in_utf8 = true;  // else what echoes the request may be ill-formed, too
+  bool ended = false;         // FINISHED or FAILED was seen
+  int32_t code = ASSAY_OK;    // of FAILED
   std::string message;
   std::vector<int32_t> streamed;  // TOKEN events
   std::string prompt;
@@ -32,7 +33,7 @@ struct Answer {
 };
 
 // Copies `result` into `answer`, reading only what its `size` covers; what it must be in itself is expected of it:
-// lengths that agree, finite logprobs, lists in order, UTF-8.
+// lengths that agree, finite logprobs, lists in order, UTF-8 where the request was.
 void copy_result(Findings& findings, const std::string& what, const assay_result& result, Answer* answer);
 
 // "" where every value is equal bit for bit; else the first part that is not: "tokens[3]: 5 and 7". Times are not

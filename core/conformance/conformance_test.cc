@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/conformance/findings.h"
 #include "core/conformance/kit.h"
 
 namespace assay::conformance {
@@ -70,6 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"engine_bad_serves_any_major", "versions", "expected null"},
                     Fault{"engine_bad_breaks_its_schema", "options schema", "not a JSON object"},
                     Fault{"engine_bad_logs_two_lines", "request", "log: not one line"},
+                    Fault{"engine_bad_writes_no_utf8", "request", "`text` is not UTF-8"},
+                    Fault{"engine_bad_says_no_utf8", "options", "is not one line of UTF-8"},
                     Fault{"engine_bad_throws", "request", "an exception crossed the border"}),
     [](const auto& one) { return std::string(one.param.plugin); });
 
@@ -80,6 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"comparator_bad_looks_at_the_first_pair", "differing records", "one request of six"},
                     Fault{"comparator_bad_reads_beyond_size", "sizes", "beyond its `size`"},
                     Fault{"comparator_bad_not_thread_safe", "threads", "bad_not_thread_safe"},
+                    Fault{"comparator_bad_refuses_older_structs", "sizes", "shorter structs"},
+                    Fault{"comparator_bad_passes_what_is_cut", "broken records", "texts: a result cut to 0 values"},
                     Fault{"comparator_bad_refuses_options", "options", "every member that assay_judgement documents"}),
     [](const auto& one) { return std::string(one.param.plugin); });
 
@@ -92,6 +97,20 @@ INSTANTIATE_TEST_SUITE_P(Launchers, Kit,
                                          Fault{"launcher_bad_ignores_most_at_once", "limits", "more than two tasks"},
                                          Fault{"launcher_bad_poll_of_anything", "bad jobs", "expected NOT_FOUND"}),
                          [](const auto& one) { return std::string(one.param.plugin); });
+
+TEST(Texts, AreUtf8AsUnicodeHasIt) {
+  for (const char* good : {"", "a b", "\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xF4\x8F\xBF\xBF"}) {
+    EXPECT_TRUE(is_utf8(good) && one_line(good)) << good;
+  }
+  for (const char* bad :
+       {"\x80", "\xC0\xAF", "\xC1\xBF", "\xE0\x80\xAF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xED\xBF\xBF",
+        "\xF0\x80\x80\xAF", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "a\xC3", "\xE2\x82"}) {
+    EXPECT_FALSE(is_utf8(bad)) << bad;
+    EXPECT_FALSE(one_line(bad)) << bad;
+  }
+  EXPECT_TRUE(is_utf8("a\nb"));
+  EXPECT_FALSE(one_line("a\nb"));
+}
 
 TEST(KitReport, PluginsInOrderPassWithNumbers) {
   for (const char* name : {"engine_bad_good", "comparator_bad_good"}) {

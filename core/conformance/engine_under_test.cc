@@ -122,6 +122,7 @@ Called EngineUnderTest::submit(uint64_t id, const Wish& wish) {
   Called called = call(findings_, fmt::format("submit of request {}", id), table_.submit, engine_, place);
   if (called.ok()) {
     answers_[id] = Answer();
+    answers_[id].asked_in_utf8 = is_utf8(wish.text);
     pending_ = unended();
   }
   return called;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/conformance/watch.h"
+#include "core/golden/text.h"
 
 namespace assay::conformance {
 namespace {
@@ -19,17 +20,14 @@ std::string printable_line(const std::string& text) {
   return line;
 }
 
-// Bytes of the UTF-8 sequence at `at`; 0: ill-formed.
-size_t sequence_length(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xF0 && first <= 0xF4 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-  if (length == 0 || first > 0xF4 || at + length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+template <class Fits>
+bool all_of_it(std::string_view text, const Fits& fits) {
+  for (size_t at = 0; at < text.size();) {
+    const text::CodePoint point = text::decode(text, at);
+    if (!fits(point)) return false;
+    at += point.length;
   }
-  return length;
+  return true;
 }
 
 }  // namespace
@@ -55,12 +53,11 @@ void Findings::nothing_checked(const std::string& reason) {
 }
 
 bool one_line(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = sequence_length(text, at);
-    if (length == 0 || (length == 1 && static_cast<unsigned char>(text[at]) < 0x20)) return false;
-    at += length;
-  }
-  return true;
+  return all_of_it(text, [](const text::CodePoint& point) { return point.valid && point.value >= 0x20; });
+}
+
+bool is_utf8(std::string_view text) {
+  return all_of_it(text, [](const text::CodePoint& point) { return point.valid; });
 }
 
 std::string code_name(int32_t code) {

@@ -56,6 +56,7 @@ std::vector<Check> launcher_checks();
 
 // The text is UTF-8, without control characters: fit for one line of a report.
 bool one_line(std::string_view text);
+bool is_utf8(std::string_view text);
 
 // "INVALID" for ASSAY_INVALID; "code 99" for one that there is none of.
 std::string code_name(int32_t code);

@@ -16,6 +16,11 @@ static int32_t judge(const assay_judgement* judgement, const assay_sink* sink, a
   }
   for (size_t i = 0; i < judgement->pair_count; ++i) {
     const assay_pair* pair = &judgement->pairs[i];
+    if (BAD == REFUSES_OLDER_STRUCTS && pair->candidate->size < sizeof *pair->candidate) {
+      error->code = ASSAY_INVALID;
+      strcpy(error->message, "a record of another version");
+      return ASSAY_INVALID;
+    }
     assay_finding own;
     assay_finding* finding = BAD == NOT_THREAD_SAFE ? &kept : &own;
     memset(finding, 0, sizeof *finding);
@@ -23,8 +28,11 @@ static int32_t judge(const assay_judgement* judgement, const assay_sink* sink, a
     finding->id = pair->id;
     finding->index = -1;
     const int there = (pair->reference->has & pair->candidate->has & ASSAY_HAS_TEXT) != 0;
-    const int equal = pair->reference->text.size == pair->candidate->text.size &&
-                      memcmp(pair->reference->text.data, pair->candidate->text.data, pair->reference->text.size) == 0;
+    const size_t size = pair->reference->text.size;
+    const size_t other = pair->candidate->text.size;
+    const size_t compared = BAD == PASSES_WHAT_IS_CUT && other < size ? other : size;
+    const int equal = (size == other || BAD == PASSES_WHAT_IS_CUT) &&
+                      memcmp(pair->reference->text.data, pair->candidate->text.data, compared) == 0;
     if (BAD == NOT_THREAD_SAFE) usleep(200);
     finding->kind = !there ? ASSAY_FINDING_MISSING : equal ? ASSAY_FINDING_EQUAL : ASSAY_FINDING_DIFFERS;
     if (BAD == SAYS_EQUAL || (BAD == PASSES_WHAT_IS_MISSING && !there) || (BAD == LOOKS_AT_THE_FIRST_PAIR && i > 0)) {
@@ -37,7 +45,11 @@ static int32_t judge(const assay_judgement* judgement, const assay_sink* sink, a
   return ASSAY_OK;
 }
 
-static const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge, NULL, 0};
+static const char* const kMetrics[] = {"texts", "same_texts"};
+
+static const assay_comparator_table kTable = {sizeof(assay_comparator_table), 0, judge,
+                                              BAD == PASSES_WHAT_IS_CUT ? kMetrics : NULL,
+                                              BAD == PASSES_WHAT_IS_CUT ? 2 : 0};
 
 static const assay_plugin kPlugin = {ASSAY_PLUGIN_MAGIC,
                                      sizeof(assay_plugin),

@@ -34,7 +34,10 @@ static int served_by_all;
 
 static int32_t fail(assay_error* error, int32_t code, const char* message) {
   error->code = BAD == OTHER_CODE_IN_ERROR ? ASSAY_INFRA : code;
-  snprintf(error->message, sizeof error->message, "%s%s", message, BAD == MESSAGE_OF_TWO_LINES ? "\nand more" : "");
+  snprintf(error->message, sizeof error->message, "%s%s", message,
+           BAD == MESSAGE_OF_TWO_LINES ? "\nand more"
+           : BAD == SAYS_NO_UTF8       ? " \xC0\xAF" /* overlong */
+                                       : "");
   if (BAD == MESSAGE_WITHOUT_END) memset(error->message, 'x', sizeof error->message);
   return code;
 }
@@ -98,6 +101,7 @@ static char* answer_to(struct engine* engine, const struct request* request, siz
   if (BAD == CLAIMS_L1 || BAD == KEEPS_STATE_AT_RESET) sprintf(text + request->size, " %d", engine->served);
   if (BAD == CLAIMS_L2) sprintf(text + request->size, " %d", (int)engine->count);
   if (BAD == SHARES_STATE) sprintf(text + request->size, " %d", served_by_all);
+  if (BAD == WRITES_NO_UTF8) strcpy(text + request->size, "\xED\xA0\x80"); /* half of a surrogate pair */
   ++engine->served;
   ++served_by_all;
   *size = strlen(text);

@@ -20,7 +20,8 @@ TEST(BufferedOptions, NamesWhatIsWrong) {
   EXPECT_THAT(refusal(R"({"chunked_prefill": 1})"), HasSubstr("chunked_prefill is 1, expected true or false"));
   EXPECT_THAT(refusal(R"({"prefix_caching_eviction_policy": "fifo"})"), HasSubstr("expected one of ref_zero, lru"));
   EXPECT_THAT(refusal(R"({"results": "json"})"), HasSubstr("expected one of static, dynamic"));
-  EXPECT_THAT(refusal(R"({"max_request": 1})"), HasSubstr("unknown member max_request; known: block_count"));
+  EXPECT_THAT(refusal(R"({"max_request": 1})"),
+              HasSubstr("unknown member max_request (did you mean 'max_requests'?); known: block_count"));
   EXPECT_THAT(refusal(R"({"max_chunk": 7})"), HasSubstr("without chunked_prefill"));
   EXPECT_THAT(refusal(R"({"max_requests": 65, "max_tokens": 64})"), HasSubstr("max_requests 65 is above max_tokens"));
 }

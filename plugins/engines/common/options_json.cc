@@ -3,7 +3,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "core/discover/nearest.h"
 
 #include "core/golden/key_scan.h"
 
@@ -46,6 +50,8 @@ void OptionsReader::fail(const char* name, const std::string& expected) {
                                               : value.dump(-1, ' ', true, json::error_handler_t::replace);
   status_ = invalid(what_ + ": " + name + " is " + seen.substr(0, 60) + ", expected " + expected);
 }
+
+void OptionsReader::known(const char* name) { document_->asked.insert(name); }
 
 void OptionsReader::integer(const char* name, int64_t least, int64_t most, std::optional<int64_t>* value) {
   const nlohmann::json* found = document_->find(name);
@@ -149,8 +155,13 @@ Status OptionsReader::finish() {
   for (const auto& member : document_->json.items()) {
     if (document_->asked.contains(member.key())) continue;
     std::string known;
-    for (const std::string& name : document_->asked) known += (known.empty() ? "" : ", ") + name;
-    return invalid(what_ + ": unknown member " + member.key() + "; known: " + known);
+    std::vector<std::string_view> names;
+    for (const std::string& name : document_->asked) {
+      known += (known.empty() ? "" : ", ") + name;
+      names.push_back(name);
+    }
+    return invalid(what_ + ": unknown member " + member.key() + discover::did_you_mean(member.key(), names) +
+                   "; known: " + known);
   }
   return {};
 }

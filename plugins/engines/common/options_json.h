@@ -45,9 +45,11 @@ class OptionsReader {
   // An object, or a list of objects, as JSON text.
   void object(const char* name, std::string* json);
   void objects(const char* name, std::string* json);
+  // A member that somebody else reads: it is among the known ones.
+  void known(const char* name);
 
-  // kInvalid: not a JSON object, a member of the wrong type or range, or one that nothing asked for (the known names
-  // are listed).
+  // kInvalid: not a JSON object, a member of the wrong type or range, or one that nothing asked for (the nearest
+  // and all known names are told).
   Status finish();
 
  private:

@@ -47,6 +47,16 @@ TEST(OptionsReader, RefusesWhatItDoesNotKnowAndListsWhatItDoes) {
               HasSubstr("options of engine x: unknown member colums; known: name, rows"));
 }
 
+TEST(OptionsReader, TellsTheNearestOfTheNamesThatItKnows) {
+  EXPECT_THAT(read_rows(R"({"row": 1})").message(),
+              HasSubstr("unknown member row (did you mean 'rows'?); known: name, rows"));
+  OptionsReader reader(R"({"wrokers": 1, "poll": 2})", "options of launcher x");
+  reader.known("workers");
+  reader.known("poll");
+  EXPECT_THAT(reader.finish().message(),
+              HasSubstr("unknown member wrokers (did you mean 'workers'?); known: poll, workers"));
+}
+
 TEST(OptionsReader, NamesTheMemberThatIsWrong) {
   for (const char* bad : {"1.5", "\"3\"", "0", "101", "18446744073709551615", "true", "[3]"}) {
     const Status status = read_rows(std::string("{\"rows\": ") + bad + "}");

@@ -168,7 +168,7 @@ TEST_F(Replay, RefusesToOpenWithoutAFileThatItCanRead) {
   record("{\"0\": {\"generated_text\":");
   EXPECT_EQ(open().code(), StatusCode::kInvalid);
   EXPECT_THAT(open({{"recorded", ""}}).message(), HasSubstr("recorded is not set"));
-  EXPECT_THAT(open({{"record", "x"}}).message(), HasSubstr("unknown member record;"));
+  EXPECT_THAT(open({{"record", "x"}}).message(), HasSubstr("unknown member record (did you mean 'recorded'?);"));
 }
 
 }  // namespace

@@ -175,7 +175,8 @@ TEST_F(State, RefusesToOpenWithBadOptionsOrWithoutABackend) {
     return open_on_toy<StaticEngine>(&model_, host_, options, tokenizer).status().message();
   };
   EXPECT_THAT(failure(R"({"max_requests": 0})", "{}"), HasSubstr("max_requests is 0"));
-  EXPECT_THAT(failure(R"({"max_request": 1})", "{}"), HasSubstr("unknown member max_request;"));
+  EXPECT_THAT(failure(R"({"max_request": 1})", "{}"),
+              HasSubstr("unknown member max_request (did you mean 'max_requests'?);"));
   EXPECT_THAT(failure("{}", R"({"type": "NoSuchTokenizer"})"), HasSubstr("NoSuchTokenizer"));
   EXPECT_THAT(failure("{}", R"({"type": 3})"), HasSubstr("tokenizer description: type is 3"));
   EXPECT_THAT(failure(R"({"max_requests": 65536, "max_sequence_length": 16777216, "block_size": 1})", "{}"),

@@ -7,7 +7,6 @@
 
 #include "plugins/engines/common/options_json.h"
 #include "plugins/engines/common/template_words.h"
-#include "plugins/launchers/common/options.h"
 
 namespace assay::launchers {
 namespace {
@@ -53,15 +52,11 @@ const char* const kCommandOptionsSchema = R"json({
 
 Result<CommandOptions> parse_command_options(std::string_view json) {
   const std::string what = "options of launcher command";
-  if (Status known = check_names(
-          json, what, {"start", "poll", "cancel", "hosts", "slots", "host_failures", "lost_codes", "command_seconds"});
-      !known.ok()) {
-    return known;
-  }
   CommandOptions made;
   made.lost_codes = {kTransportFailed};
-  nlohmann::json rest = nlohmann::json::parse(json.empty() ? "{}" : json);
-  if (const auto codes = rest.find("lost_codes"); codes != rest.end()) {
+  nlohmann::json rest = nlohmann::json::parse(json.empty() ? "{}" : json, nullptr, false);
+  if (rest.is_object() && rest.contains("lost_codes")) {
+    const auto codes = rest.find("lost_codes");
     const bool fits = codes->is_array() && std::all_of(codes->begin(), codes->end(), [](const nlohmann::json& one) {
                         return one.is_number_integer() && one.get<int64_t>() >= 1 && one.get<int64_t>() <= 255;
                       });
@@ -70,7 +65,8 @@ Result<CommandOptions> parse_command_options(std::string_view json) {
     rest.erase("lost_codes");
   }
   std::vector<std::string> hosts;
-  const std::string text = rest.dump();
+  const std::string text =
+      rest.is_object() ? rest.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) : std::string(json);
   engines::OptionsReader reader(text, what);
   reader.strings("start", &made.start);
   reader.strings("poll", &made.poll);
@@ -79,6 +75,8 @@ Result<CommandOptions> parse_command_options(std::string_view json) {
   reader.integer("slots", 1, kMostSlots, &made.slots);
   reader.integer("host_failures", 1, 1000, &made.host_failures);
   reader.number("command_seconds", {.above = 0, .most = 3600}, &made.command_seconds);
+  reader.known("lost_codes");
+  reader.known("workers");  // of the runner
   if (Status status = reader.finish(); !status.ok()) return status;
   if (made.start.empty()) {
     return invalid(what + R"(: start is not set; give the words of a command like ["ssh", "{host}", "{script}"])");

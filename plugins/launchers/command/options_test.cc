@@ -17,6 +17,15 @@ TEST(CommandOptions, AWordIsSaidWithTheOptionItIsIn) {
               AllOf(HasSubstr("options of launcher command: poll"), HasSubstr("never closed")));
 }
 
+TEST(CommandOptions, AnUnknownNameIsRefusedWithTheNearest) {
+  const auto refusal = [](const char* json) { return parse_command_options(json).status().message(); };
+  EXPECT_THAT(
+      refusal(R"({"start": ["{argv}"], "slot": 1})"),
+      AllOf(HasSubstr("unknown member slot (did you mean 'slots'?)"), HasSubstr("lost_codes"), HasSubstr("workers")));
+  EXPECT_THAT(refusal(R"({"lost_code": [1]})"), HasSubstr("'lost_codes'"));
+  for (const char* none : {"[]", "{", "nonsense"}) EXPECT_THAT(refusal(none), HasSubstr("not a JSON object")) << none;
+}
+
 TEST(CommandOptions, BadOnesAreRefused) {
   EXPECT_TRUE(parse_command_options(R"({"start": ["{argv}"]})").ok());
   for (const char* bad :

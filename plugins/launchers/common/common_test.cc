@@ -5,7 +5,6 @@
 
 #include "assay/sdk.hpp"
 #include "plugins/launchers/common/job.h"
-#include "plugins/launchers/common/options.h"
 #include "plugins/launchers/common/tool.h"
 
 namespace assay::launchers {
@@ -57,14 +56,6 @@ TEST(Script, IsReadableByItsOwnerAlone) {
   ASSERT_TRUE(write_script(file, "#!/bin/sh\n").ok());
   EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms::owner_all);
   std::filesystem::remove(file);
-}
-
-TEST(Options, AnUnknownNameIsRefusedWithTheNearest) {
-  EXPECT_TRUE(check_names("", "options", {"partition"}).ok());
-  EXPECT_TRUE(check_names(R"({"partition": 1})", "options", {"partition"}).ok());
-  EXPECT_THAT(check_names(R"({"partitoin": 1})", "options", {"partition", "qos"}).message(),
-              AllOf(HasSubstr("unknown member partitoin"), HasSubstr("'partition'"), HasSubstr("qos")));
-  EXPECT_FALSE(check_names("[]", "options", {"a"}).ok());
 }
 
 TEST(JobOfTheAbi, IsCopiedAndChecked) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "plugins/engines/common/options_json.h"
-#include "plugins/launchers/common/options.h"
 
 namespace assay::launchers {
 
@@ -39,13 +38,6 @@ const char* const kSlurmOptionsSchema = R"json({
 
 Result<SlurmProfile> parse_profile(std::string_view json) {
   const std::string what = "options of launcher slurm";
-  if (Status known = check_names(
-          json, what, {"partition", "account", "qos",      "constraint", "reservation", "nodelist", "exclude",
-                       "time",      "mem",     "gres",     "devices",    "export",      "requeue",  "extra",
-                       "before",    "sbatch",  "scontrol", "scancel",    "squeue",      "sacct",    "command_seconds"});
-      !known.ok()) {
-    return known;
-  }
   SlurmProfile made;
   engines::OptionsReader reader(json, what);
   const std::vector<std::pair<const char*, std::string*>> texts = {{"partition", &made.partition},
@@ -70,6 +62,7 @@ Result<SlurmProfile> parse_profile(std::string_view json) {
   reader.strings("extra", &made.extra);
   reader.strings("before", &made.before);
   reader.number("command_seconds", {.above = 0, .most = 3600}, &made.command_seconds);
+  reader.known("workers");  // of the runner
   if (Status status = reader.finish(); !status.ok()) return status;
   const auto broken = [](const std::string& text) {
     return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
