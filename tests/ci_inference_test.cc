@@ -126,6 +126,19 @@ TEST_F(CiInference, AScriptThatWritesSomethingElseFails) {
 TEST_F(CiInference, WhatAnEarlierScriptWroteIsNotTakenForThisOnes) {
   EXPECT_EQ(run("cp \"$RESULT\" \"$out\"\n").code, 0);
   EXPECT_EQ(run("true\n").code, 1);
+  EXPECT_FALSE(fs::exists(values())) << "nor left where this one's are looked for";
+  EXPECT_TRUE(fs::exists(values() + ".before_1"));
+}
+
+TEST_F(CiInference, ResultsGoOverNothingOfTheCase) {
+  for (const char* file : {"golden_values_dev_dgx_h100.json", "model_config.yaml"}) {
+    const std::string place = folder_ / "case" / file;
+    const std::string before = read_file(place);
+    const Output output = run("sed 's/5, 6/5, 7/' \"$RESULT\" > \"$out\"\n", {"INFERENCE_OUTPUT_PATH=" + place});
+    EXPECT_EQ(output.code, 1) << output.out;
+    EXPECT_THAT(output.out, HasSubstr("of the case, which results would replace"));
+    EXPECT_EQ(read_file(place), before);
+  }
 }
 
 TEST_F(CiInference, AScriptThatCrashesFailsWithItsLastWords) {

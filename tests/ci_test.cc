@@ -65,6 +65,17 @@ TEST_F(Ci, RunsTheCaseAndPutsFilesWhereTheWordsSay) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "results/assay/junit.xml"));
 }
 
+TEST_F(Ci, ResultsNeverReplaceTheGolden) {
+  add_case("regular", "  --drift-at: 3\n");
+  const std::string before = read_file(golden());
+  for (const std::string& place : {folder_ / "case", folder_ / "other/../case"}) {
+    const Output output = run({"OUTPUT_PATH=" + place, "--output", folder_ / "reports"});
+    EXPECT_EQ(output.code, 1);
+    EXPECT_THAT(output.out, HasSubstr("is the golden of the case, which results would replace"));
+    EXPECT_EQ(read_file(golden()), before);
+  }
+}
+
 TEST_F(Ci, SecretsAreNotWritten) {
   add_case("regular");
   const Output output = run();

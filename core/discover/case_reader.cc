@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
+#include <vector>
 
 #include "core/discover/assay_block.h"
 #include "core/discover/nearest.h"
@@ -28,6 +30,22 @@ constexpr std::array<std::string_view, 14> kTopLevel = {"ENV_VARS",
                                                         "MODEL_ARGS_2",
                                                         "BASE_MODEL_ARGS"};
 constexpr std::array<std::string_view, 2> kEvaluations = {"pass", "xpass"};
+constexpr std::array<std::string_view, 6> kTestTypes = {"regular",       "frozen-start",           "ckpt-resume",
+                                                        "frozen-resume", "checkpoint-consistency", "release"};
+constexpr std::array<std::string_view, 2> kLaunchers = {"torchrun", "ft_launcher"};
+constexpr std::array<std::string_view, 12> kInferenceMetrics = {"generated_text",
+                                                                "known_completion",
+                                                                "generated_tokens",
+                                                                "logprobs",
+                                                                "top_n_logprobs",
+                                                                "generated_top_n_logprobs",
+                                                                "routing_indices",
+                                                                "throughput",
+                                                                "tpot",
+                                                                "latency",
+                                                                "mem-max-allocated-bytes",
+                                                                "lifetime_prefill_token_count"};
+constexpr std::array<std::string_view, 2> kDefaultTrainingMetrics = {"lm loss", "num-zeros"};
 constexpr std::array<std::string_view, 3> kModes = {"inference", "pretraining", "rl"};
 
 // Number n of MODEL_ARGS_n, n >= 2; 0: another key.
@@ -116,7 +134,10 @@ void read_metrics(const YamlNode& node, TestCase& test_case, SchemaErrors& error
   test_case.metrics_is_null = node.is_null();
   if (node.is_null()) return;
   if (node.is_scalar()) return errors.add(node, "METRICS must be a list, not '" + node.text + "'");
-  for (const YamlEntry& entry : node.entries) test_case.metrics->push_back(entry.key);
+  if (node.kind == YamlNode::Kind::kMap) {
+    return errors.add(node, "METRICS must be a list of names, not a mapping: '- " +
+                                (node.entries.empty() ? std::string("lm loss") : node.entries.front().key) + "'");
+  }
   for (const YamlNode* item : node.items) {
     if (!item->is_scalar() || item->is_null()) errors.add(*item, "METRICS: an entry must be the name of a metric");
     test_case.metrics->push_back(item->text);
@@ -128,6 +149,45 @@ void read_mode(const YamlNode& node, TestCase& test_case, SchemaErrors& errors) 
   if (std::find(kModes.begin(), kModes.end(), test_case.mode) == kModes.end()) {
     errors.add(node, "MODE '" + test_case.mode + "' is none of inference, pretraining, rl" +
                          did_you_mean(test_case.mode, kModes));
+  }
+}
+
+// A text that is one of `known`.
+void read_one_of(const YamlNode& node, const std::string& key, std::span<const std::string_view> known,
+                 SchemaErrors& errors, std::string& into) {
+  errors.read_text(node, key, into);
+  if (node.is_null() || !node.is_scalar()) return;
+  if (std::find(known.begin(), known.end(), into) != known.end()) return;
+  std::string all;
+  for (const std::string_view one : known) all += (all.empty() ? "" : ", ") + std::string(one);
+  errors.add(node, key + " '" + into + "' is none of " + all + did_you_mean(into, known));
+}
+
+// Metrics of training are one, however their words are joined.
+bool same_metric(std::string_view a, std::string_view b, bool training) {
+  const auto joins = [training](char c) { return training && (c == '-' || c == '_' || c == ' '); };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return x == y || (joins(x) && joins(y)); });
+}
+
+// A tolerance for a metric that the case has not would silently be none.
+void check_tolerances(const YamlNode& root, const TestCase& test_case, SchemaErrors& errors) {
+  const bool training = test_case.mode != "inference";
+  if (test_case.assay.metamorphic || (!training && !test_case.metrics)) return;
+  std::vector<std::string_view> known;
+  const bool says_training = training && root.find("MODE") != nullptr;
+  if (test_case.metrics) {
+    known.assign(test_case.metrics->begin(), test_case.metrics->end());
+  } else {
+    known.assign(kDefaultTrainingMetrics.begin(), kDefaultTrainingMetrics.end());
+  }
+  if (!says_training) known.insert(known.end(), kInferenceMetrics.begin(), kInferenceMetrics.end());
+  for (const auto& [name, value] : test_case.assay.tolerance) {
+    const auto same = [&, metric = name](std::string_view one) { return same_metric(one, metric, training); };
+    if (std::any_of(known.begin(), known.end(), same)) continue;
+    const YamlNode* block = root.find("ASSAY");
+    errors.add(block == nullptr ? root : *block,
+               "ASSAY.tolerance '" + name + "' is no metric of the case" + did_you_mean(name, known));
   }
 }
 
@@ -154,8 +214,8 @@ void read_key(const YamlEntry& entry, TestCase& test_case, SchemaErrors& errors)
     return;
   }
   if (key == "MODE") return read_mode(value, test_case, errors);
-  if (key == "TEST_TYPE") return errors.read_text(value, key, test_case.test_type);
-  if (key == "LAUNCHER") return errors.read_text(value, key, test_case.launcher);
+  if (key == "TEST_TYPE") return read_one_of(value, key, kTestTypes, errors, test_case.test_type);
+  if (key == "LAUNCHER") return read_one_of(value, key, kLaunchers, errors, test_case.launcher);
   if (key == "TEST_EVALUATION") return read_evaluation(value, test_case, errors);
   if (key == "BEFORE_SCRIPT") return errors.read_text(value, key, test_case.before_script);
   if (key == "AFTER_SCRIPT") return errors.read_text(value, key, test_case.after_script);
@@ -189,6 +249,7 @@ void read_config(std::string text, TestCase& test_case, bool needs_model_args) {
   std::sort(test_case.further_model_args.begin(), test_case.further_model_args.end(),
             [](const ModelArgs& a, const ModelArgs& b) { return further_number(a.name) < further_number(b.name); });
   if (needs_model_args && root->find("MODEL_ARGS") == nullptr) errors.add(*root, "MODEL_ARGS is missing");
+  check_tolerances(*root, test_case, errors);
   test_case.error = errors.first();
 }
 

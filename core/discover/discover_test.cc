@@ -183,7 +183,7 @@ TEST(CaseReader, RefusesWrongShapesWithTheirPlace) {
   EXPECT_THAT(read("MODEL_ARGS:\nMETRICS: logprobs\n").error.message(), HasSubstr("METRICS must be a list"));
   EXPECT_THAT(read("MODEL_ARGS:\nMODE: inferense\n").error.message(), HasSubstr("did you mean 'inference'?"));
   EXPECT_THAT(read("MODEL_ARGS:\nTEST_TYPE: [x]\n").error.message(), HasSubstr("TEST_TYPE must be a scalar"));
-  EXPECT_THAT(read("TEST_TYPE: x\n").error.message(), HasSubstr("MODEL_ARGS is missing"));
+  EXPECT_THAT(read("TEST_TYPE: regular\n").error.message(), HasSubstr("MODEL_ARGS is missing"));
   TestCase judged;
   read_config("METRICS: [logprobs]\n", judged, /*needs_model_args=*/false);
   EXPECT_TRUE(judged.error.ok()) << "assay compare needs METRICS and ASSAY alone";
@@ -220,6 +220,32 @@ TEST(CaseReader, ReadsTheAssayBlock) {
   EXPECT_EQ(block.workers_per_device, 3);
   ASSERT_EQ(block.waivers.size(), 1U);
   EXPECT_EQ(block.waivers[0].owner, "y");
+}
+
+TEST(CaseReader, WordsThatWouldCountAsOthersAreRefusedWithTheNearest) {
+  const auto error = [](const std::string& lines) { return read("MODEL_ARGS:\n" + lines).error.message(); };
+  EXPECT_THAT(error("TEST_TYPE: ckpt_resume\n"),
+              HasSubstr("f:2:12: TEST_TYPE 'ckpt_resume' is none of regular, frozen-start, ckpt-resume, frozen-resume, "
+                        "checkpoint-consistency, release (did you mean 'ckpt-resume'?)"));
+  EXPECT_THAT(error("LAUNCHER: foo\n"), HasSubstr("LAUNCHER 'foo' is none of torchrun, ft_launcher"));
+  EXPECT_THAT(error("METRICS: {lm loss: 1}\n"),
+              HasSubstr("METRICS must be a list of names, not a mapping: '- lm loss'"));
+  for (const char* type :
+       {"regular", "frozen-start", "ckpt-resume", "frozen-resume", "checkpoint-consistency", "\"release\"", ""}) {
+    EXPECT_EQ(error(std::string("TEST_TYPE: ") + type + "\nLAUNCHER: torchrun\n"), "");
+  }
+}
+
+TEST(CaseReader, ATolerancesNameIsAMetricOfTheCase) {
+  const auto error = [](const std::string& metrics, const std::string& name) {
+    return read("MODEL_ARGS:\n" + metrics + "ASSAY:\n  tolerance: {" + name + ": 1}\n").error.message();
+  };
+  EXPECT_THAT(error("MODE: pretraining\n", "lm los"),
+              HasSubstr("ASSAY.tolerance 'lm los' is no metric of the case (did you mean 'lm loss'?)"));
+  EXPECT_EQ(error("MODE: pretraining\n", "lm_loss"), "");
+  EXPECT_THAT(error("MODE: inference\nMETRICS: [logprobs]\n", "logprob"), HasSubstr("did you mean 'logprobs'?"));
+  EXPECT_EQ(error("MODE: inference\nMETRICS: [logprobs, own_metric]\n", "own_metric"), "");
+  EXPECT_EQ(error("MODE: rl\nMETRICS: [lm-loss]\n", "lm loss"), "");
 }
 
 TEST(CaseReader, RefusesMistakesInTheAssayBlock) {

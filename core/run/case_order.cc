@@ -16,6 +16,7 @@
 #include "core/run/deterministic_mode.h"
 #include "core/run/foreign_case.h"
 #include "core/run/process.h"
+#include "core/run/result_path.h"
 
 namespace assay::run {
 namespace {
@@ -144,6 +145,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   Result<std::vector<std::string>> prompts = discover::load_prompts(*options, test.dir);
   if (!prompts) return prompts.status();
   order.prompts = *std::move(prompts);
+  if (Status checked = check_results(test, order, *options, folder / "actual.json"); !checked.ok()) return checked;
   order.first_id = options->first_request_id;
   order.max_new_tokens = options->tokens_to_generate;
   order.top_n = options->top_n_logprobs;
@@ -169,6 +171,23 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   if (options->output_path != (folder / "actual.json").string()) order.output_path = options->output_path;
   prepared.cost *= static_cast<double>(order.prompts.size()) * (1 + order.max_new_tokens) * order.repeats;
   return prepared;
+}
+
+// Results go over nothing that the case is made of: a run that does this judges itself the next time.
+Status CasePreparer::check_results(const TestCase& test, const CaseOrder& order, const discover::EngineOptions& options,
+                                   const fs::path& own) {
+  std::vector<CaseInput> inputs = {{"the golden", order.golden}};
+  if (!options.prompt_file.empty()) {
+    if (const Result<std::string> file = discover::find_input(options.prompt_file, test.dir)) {
+      inputs.push_back({"the prompt file", *file});
+    }
+  }
+  for (const std::string& source : test.assay.known_completion) {
+    const Result<std::string> file = discover::find_input(source, test.dir);
+    if (file) inputs.push_back({"the known completion", *file});
+  }
+  Status checked = check_result_path("--output-path", options.output_path, test, inputs);
+  return checked.ok() ? check_result_path("--output", own, test, inputs) : checked;
 }
 
 Status CasePreparer::take_known_completion(const TestCase& test, CaseOrder* order) {

@@ -16,6 +16,7 @@
 #include "core/run/redirect.h"
 #include "core/run/repeats.h"
 #include "core/run/result_form.h"
+#include "core/train/checkpoints.h"
 
 namespace assay::run {
 namespace {
@@ -77,6 +78,7 @@ bool CaseRunner::run(const CaseOrder& order) {
   started["case"] = order.id;
   started["name"] = order.name;
   emit_(started);
+  leave_no_result_of_before(order);
   if (order.repeats > 1) return run_repeats(order);
   const Files files(folder_of_repeat(plan_.output, order.id, 1));
   const Judged judged = run_once(order, files);
@@ -86,6 +88,18 @@ bool CaseRunner::run(const CaseOrder& order) {
   add_end(judged, files, &finished);
   emit_(finished);
   return !machine_failed(judged);
+}
+
+// A run that fails would leave them where its own are looked for.
+void CaseRunner::leave_no_result_of_before(const CaseOrder& order) {
+  std::error_code code;
+  if (order.first_repeat > 1 || order.output_path.empty() || !fs::is_regular_file(order.output_path, code)) return;
+  const Status moved = train::set_aside(order.output_path);
+  if (moved.ok()) return;
+  Json note = make_event(event::kNote);
+  note["case"] = order.id;
+  note["message"] = moved.with("results of an earlier run stay").message();
+  emit_(note);
 }
 
 bool CaseRunner::run_repeats(const CaseOrder& order) {

@@ -31,6 +31,7 @@ class CaseRunner {
   LevelClaim claim_of(const EngineAbout& about) const;
   static bool machine_failed(const Judged& judged);
   static void add_end(const Judged& judged, const Files& files, nlohmann::ordered_json* event);
+  void leave_no_result_of_before(const CaseOrder& order);
   bool run_repeats(const CaseOrder& order);
   Judged run_once(const CaseOrder& order, const Files& files);
   Judged run_and_judge(const CaseOrder& order, const Files& files);

@@ -207,9 +207,64 @@ TEST_F(Training, AReleaseIsComparedOnceItsLastStepIsSaved) {
   add("window", "release", "  --exit-interval: 40\n");
   add("done", "release", "  --exit-interval: 20\n");
   run();
+  EXPECT_THAT(reason("window"), HasSubstr("TEST_TYPE release loads a checkpoint: give it with"));
+  options_.variables["CHECKPOINT_LOAD_PATH"] = (dir_ / "start").string();
+  run();
+  EXPECT_THAT(reason("window"), HasSubstr("start holds no checkpoint to load, it is not there"));
+  fs::create_directories(dir_ / "start");
+  run();
   EXPECT_EQ(verdict("window"), "SKIPPED");
   EXPECT_THAT(reason("window"), HasSubstr("step 20 of 40 is saved"));
   EXPECT_EQ(verdict("done"), "INVALID") << "steps 1, 5, 10 ... of a golden with all: " << reason("done");
+}
+
+TEST_F(Training, AReleaseThatSavesNothingIsInvalidWhateverIsSavedAlready) {
+  options_.variables["CHECKPOINT_LOAD_PATH"] = options_.variables["CHECKPOINT_SAVE_PATH"] = (dir_ / "save").string();
+  add("window", "release", "  --exit-interval: 40\n");
+  run();
+  EXPECT_EQ(verdict("window"), "SKIPPED") << "the first window begins from nothing";
+  run();  // saves step 20 again, as before
+  EXPECT_EQ(verdict("window"), "INVALID");
+  EXPECT_THAT(reason("window"), HasSubstr("release: the program saved nothing: "));
+}
+
+TEST_F(Training, ATypeThatLoadsNeedsACheckpoint) {
+  add("start", "frozen-start");
+  add("resume", "frozen-resume");
+  add("regular", "regular");
+  options_.variables.erase("CHECKPOINT_LOAD_PATH");
+  run();
+  for (const std::string name : {"start", "resume"}) {
+    EXPECT_EQ(verdict(name), "INVALID");
+    EXPECT_THAT(reason(name), HasSubstr("loads a checkpoint: give it with --set CHECKPOINT_LOAD_PATH=..."));
+  }
+  EXPECT_EQ(verdict("regular"), "IDENTICAL") << "begins from nothing";
+  options_.variables["CHECKPOINT_LOAD_PATH"] = "";
+  run();
+  EXPECT_EQ(verdict("start"), "INVALID");
+  options_.variables["CHECKPOINT_LOAD_PATH"] = (dir_ / "none").string();
+  run();
+  EXPECT_EQ(verdict("start"), "INVALID");
+  EXPECT_THAT(reason("start"), HasSubstr("none holds no checkpoint to load, it is not there"));
+  fs::create_directories(dir_ / "none");
+  run();
+  EXPECT_THAT(reason("start"), HasSubstr("none holds no checkpoint to load, it is empty"));
+}
+
+TEST_F(Training, ResultsGoOverNoGoldenAndThoseOfAnEarlierRunAreMovedAside) {
+  options_.results = add("case", "regular", "  --drift-at: 7\n") / "golden_values_dev_here.json";
+  run();
+  EXPECT_EQ(verdict("case"), "INVALID");
+  EXPECT_THAT(reason("case"), HasSubstr("is a golden of the case, which results would replace"));
+  options_.results = dir_ / "values.json";
+  run();
+  EXPECT_EQ(verdict("case"), "DRIFT");
+  EXPECT_TRUE(fs::exists(options_.results));
+  add("case", "regular", "  --exit: 3\n");
+  run();
+  EXPECT_EQ(verdict("case"), "CRASHED");
+  EXPECT_FALSE(fs::exists(options_.results));
+  EXPECT_TRUE(fs::exists(dir_ / "values.json.before_1"));
 }
 
 TEST_F(Training, ScriptsRunWithPermissionAlone) {

@@ -6,10 +6,13 @@
 #include <utility>
 
 #include "core/run/repeats.h"
+#include "core/run/result_path.h"
 #include "core/train/case_plan.h"
 
 namespace assay::run {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Sets LD_* in ENV_VARS: foreign code in every process of the training.
 Status check_environment(const TestCase& test) {
@@ -39,12 +42,16 @@ Result<PreparedCase> prepare_training(const TestCase& test, const std::string& i
   order.golden = options.golden.string();
   order.tolerances = test.assay.tolerance;
   if (test.metrics) order.metrics = *test.metrics;
+  const std::vector<CaseInput> inputs = {{"the golden", options.golden}};
+  if (Status checked = check_result_path("OUTPUT_PATH", options.results, test, inputs); !checked.ok()) return checked;
   const Result<int> repeats = train::repeats_of(test, variables, kMostRepeats);
   if (!repeats) return repeats.status().with(test.config);
   const bool says = *repeats > 1 || settings.repeat == 0;
   order.repeats = options.repeat > 0 ? options.repeat : says ? *repeats : settings.repeat;
   for (int repeat = 1; repeat <= order.repeats; ++repeat) {
     const std::string folder = folder_of_repeat(options.output, id, repeat).string();
+    const fs::path own = fs::path(folder) / "actual.json";
+    if (Status checked = check_result_path("--output", own, test, inputs); !checked.ok()) return checked;
     Result<train::CasePlan> plan = train::plan_case(
         test, variables, {.folder = folder, .repeat = repeat, .id = id, .allow_scripts = options.allow_scripts});
     if (!plan) return plan.status();

@@ -58,6 +58,7 @@ Result<int64_t> change_arguments(const ArgumentChanges& changes, const std::stri
       set(args, "--save-interval", "2");
     }
   } else if (const ModelArg* iters = find(args, "--train-iters"); iters != nullptr) {
+    if (Result<int64_t> steps = steps_of(args, "--train-iters", kDefaultIters, config); !steps) return steps;
     set(args, exit, std::string(iters->text));
   }
   return steps_of(args, exit, kDefaultIters, config);

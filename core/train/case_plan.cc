@@ -261,8 +261,18 @@ class Planner {
     return plan_.resumes() ? (own / fmt::format("run_{}", run)).string() : own.string();
   }
 
+  // TEST_TYPE says that it begins from a checkpoint: none given would be one that is empty.
+  Status check_frozen(bool loads) const {
+    if (!loads || !plan_.frozen.empty()) return {};
+    return invalid(fmt::format("{}: TEST_TYPE {} loads a checkpoint: give it with --set CHECKPOINT_LOAD_PATH=...",
+                               test_.config, test_.test_type));
+  }
+
   Status plan_runs() {
     const bool loads = plan_.type == TestType::kFrozenStart || plan_.type == TestType::kRelease;
+    if (Status given = check_frozen(loads || (plan_.type == TestType::kFrozenResume && !plan_.rl)); !given.ok()) {
+      return given;
+    }
     const std::string nothing = below("nothing_to_load");
     plan_.made.push_back(nothing);
     Status added = add_run(1, {.tensorboard = tensorboard(1),
@@ -270,17 +280,22 @@ class Planner {
                                .save = save_});
     if (!added.ok() || plan_.rl || !plan_.resumes()) return added;
     const bool frozen = plan_.type == TestType::kFrozenResume;
-    if (frozen && plan_.frozen.empty()) {
-      return invalid(test_.config +
-                     ": TEST_TYPE frozen-resume loads a checkpoint: give it with --set CHECKPOINT_LOAD_PATH=...");
-    }
     return add_run(2, {.tensorboard = tensorboard(2),
                        .load = frozen ? plan_.frozen : below("resume_from"),
                        .save = frozen ? below("checkpoints_2") : save_});
   }
 
+  static bool names_checkpoint(const ModelArgs& args) {
+    return std::any_of(args.entries.begin(), args.entries.end(), [](const ModelArg& arg) {
+      return arg.key == "--load" && arg.text.find("CHECKPOINT_LOAD_PATH") != std::string::npos;
+    });
+  }
+
   // A run for each of MODEL_ARGS, MODEL_ARGS_2 ...
   Status plan_each() {
+    const bool loads = names_checkpoint(test_.model_args) ||
+                       std::any_of(test_.further_model_args.begin(), test_.further_model_args.end(), names_checkpoint);
+    if (Status given = check_frozen(loads); !given.ok()) return given;
     std::vector<std::pair<int, const ModelArgs*>> all = {{1, &test_.model_args}};
     for (const ModelArgs& args : test_.further_model_args) {
       const Result<int64_t> number = whole_number(args.name, args.name.substr(args.name.rfind('_') + 1), 2, kMostRuns);

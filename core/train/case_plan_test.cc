@@ -120,7 +120,8 @@ TEST_F(CasePlanning, NumbersOfTheConfigThatAreNoneAreRefused) {
         "MODEL_ENV_VARS:\n  MODEL_ARGS_2:\n    GPUS_PER_NODE: '" +
             value + "'\n",
         "MODEL_ENV_VARS.MODEL_ARGS_2.GPUS_PER_NODE", value);
-    expect_refused("TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: '" + value + "'\n", "--exit-interval", value);
+    expect_refused("TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: '" + value + "'\n",
+                   "case/model_config.yaml:3:18: --train-iters", value);
     expect_refused("TEST_TYPE: frozen-start\nMODE: rl\nENV_VARS:\n  THROUGHPUT_START_STEP: '" + value +
                        "'\n"
                        "MODEL_ARGS:\n  --train-iters: 20\n",

@@ -54,6 +54,16 @@ bool is_empty_or_absent(const std::string& folder) {
   return code || entries == fs::directory_iterator();
 }
 
+Status set_aside(const std::string& path) {
+  std::error_code code;
+  for (int i = 1;; ++i) {
+    const std::string other = fmt::format("{}.before_{}", path, i);
+    if (fs::exists(other, code)) continue;
+    fs::rename(path, other, code);
+    return code ? infra(path + ": " + code.message()) : Status();
+  }
+}
+
 Status make_resume_view(const std::string& saved, int64_t half, const std::string& view) {
   if (Status made = make_empty(view); !made.ok()) return made;
   std::error_code code;

@@ -30,13 +30,6 @@ RunValues read_run(const Job& job, const Grid& grid) {
   return {extract(*files, grid), extract_as_megatron(*files, grid)};
 }
 
-std::string second_name(const std::string& path) {
-  fs::path file(path);
-  const std::string ending = file.extension().string();
-  file.replace_filename(file.stem().string() + "_2nd" + ending);
-  return file.string();
-}
-
 Status write(const MetricSet& set, const CasePlan& plan, bool second) {
   const std::string own = (fs::path(plan.folder) / "actual.json").string();
   if (Status done = write_metrics(second ? second_name(own) : own, set); !done.ok()) return done;
@@ -149,6 +142,13 @@ class Judge {
 };
 
 }  // namespace
+
+std::string second_name(const std::string& path) {
+  fs::path file(path);
+  const std::string ending = file.extension().string();
+  file.replace_filename(file.stem().string() + "_2nd" + ending);
+  return file.string();
+}
 
 void judge_runs(const CasePlan& plan, const Result<std::string>& golden, CaseResult* result) {
   Judge(plan, result).run(golden);

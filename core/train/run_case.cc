@@ -6,6 +6,7 @@
 #include <fstream>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/train/checkpoints.h"
 #include "core/train/gradients.h"
@@ -50,7 +51,15 @@ class CaseRun {
       fs::create_directories(folder, code);
       if (code) return settle(infra(folder + ": " + code.message()));
     }
+    if (plan_.type == TestType::kRelease && !plan_.rl) saved_before_ = tracked_iteration(plan_.runs[0].folders.save);
     // What an earlier run left would be taken for this one's. Nodes may share the folders.
+    if (plan_.runs.front().node_rank == 0 && plan_.repeat == 1 && !plan_.results.empty()) {
+      for (const std::string& file : {plan_.results, second_name(plan_.results)}) {
+        std::error_code code;
+        if (!fs::exists(file, code)) continue;
+        if (Status moved = set_aside(file); !moved.ok()) return settle(moved);
+      }
+    }
     for (const Job& job : plan_.runs) {
       if (job.node_rank != 0) continue;
       std::error_code code;
@@ -68,21 +77,38 @@ class CaseRun {
     return true;
   }
 
+  // Training that TEST_TYPE begins from a checkpoint begins from one. A release begins from nothing in its first
+  // window, in a folder that is there or that it saves to.
+  bool check_loads() {
+    const bool release = plan_.type == TestType::kRelease;
+    if (!release && plan_.type != TestType::kFrozenStart && plan_.type != TestType::kCheckpointConsistency) return true;
+    for (const Job& job : plan_.runs) {
+      std::vector<std::string> folders;
+      if (plan_.type != TestType::kCheckpointConsistency) folders.push_back(job.folders.load);
+      for (size_t i = 0; i + 1 < job.arguments.size(); ++i) {
+        const std::string& folder = job.arguments[i + 1];
+        if (job.arguments[i] == "--load" && !plan_.frozen.empty() && folder.starts_with(plan_.frozen)) {
+          folders.push_back(folder);
+        }
+      }
+      for (const std::string& folder : folders) {
+        std::error_code code;
+        const bool first_window = release && (fs::is_directory(folder, code) || folder == job.folders.save);
+        if (first_window || fs::is_regular_file(folder, code) || !is_empty_or_absent(folder)) continue;
+        return settle(
+            Verdict::kInvalid,
+            fmt::format("run {}: {} holds no checkpoint to load, it is {}: see CHECKPOINT_LOAD_PATH and --load",
+                        job.run, folder, fs::exists(folder, code) ? "empty" : "not there"));
+      }
+    }
+    return true;
+  }
+
   // The iteration folder that has to come from this run: it is judged, or resumed from. Empty: there is none.
   std::string needed_checkpoint(const Job& job) const {
     const bool resumed = plan_.type == TestType::kCkptResume && job.run == 1;
     if (plan_.rl || (!resumed && plan_.type != TestType::kCheckpointConsistency)) return "";
     return (fs::path(job.folders.save) / iteration_name(resumed ? plan_.train_iters / 2 : 1)).string();
-  }
-
-  static Status set_aside(const std::string& folder) {
-    std::error_code code;
-    for (int i = 1;; ++i) {
-      const std::string other = fmt::format("{}.before_{}", folder, i);
-      if (fs::exists(other, code)) continue;
-      fs::rename(folder, other, code);
-      return code ? infra(folder + ": " + code.message()) : Status();
-    }
   }
 
   // One run of the program on all nodes. False: it failed, and the verdict says so.
@@ -121,7 +147,7 @@ class CaseRun {
   // The runs, one after the other. False: there is a verdict already.
   bool go() {
     result_.compat = {plan_.xpass ? CompatVerdict::kPassed : CompatVerdict::kFailed, "Training failed."};
-    if (!make_folders()) return false;
+    if (!check_loads() || !make_folders()) return false;
     if (Status met = meeting_.wait(fmt::format("repeat_{}_start", plan_.repeat)); !met.ok()) return settle(met);
     for (size_t i = 0; i < plan_.runs.size(); ++i) {
       if (host_.cancelled && host_.cancelled()) return settle({StatusCode::kCancelled, "cancelled"});
@@ -160,6 +186,13 @@ class CaseRun {
     const Job& first = plan_.runs.front();
     if (plan_.type == TestType::kRelease && !plan_.rl) {
       const int64_t reached = tracked_iteration(first.folders.save);
+      if (reached < plan_.train_iters && reached <= saved_before_) {
+        result_.compat = {CompatVerdict::kSkipped, "Release intermediate window."};
+        settle(Verdict::kInvalid,
+               fmt::format("release: the program saved nothing: {} says step {} of {}, as before the run",
+                           first.folders.save, reached, plan_.train_iters));
+        return;
+      }
       if (reached < plan_.train_iters) {
         result_.compat = {CompatVerdict::kSkipped, "Release intermediate window."};
         settle(Verdict::kSkipped, fmt::format("release: step {} of {} is saved, so far nothing is to be compared",
@@ -193,6 +226,7 @@ class CaseRun {
   const CaseHost& host_;
   Meeting meeting_;
   CaseResult result_;
+  int64_t saved_before_ = 0;  // iteration that a release had saved before this run
 };
 
 }  // namespace
