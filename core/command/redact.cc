@@ -7,6 +7,9 @@
 #include <cstring>
 #include <fstream>
 #include <system_error>
+#include <vector>
+
+#include "core/command/files_below.h"
 
 namespace assay::command {
 namespace {
@@ -79,8 +82,8 @@ std::vector<std::string> pieces_of(std::string_view text) {
   return pieces;
 }
 
-// The first bytes of a file, in pieces.
-void copy_beginning(const fs::path& from, size_t bytes, std::ofstream& to) {
+// The first bytes of a file, in pieces. False: they cannot be read.
+bool copy_beginning(const fs::path& from, size_t bytes, std::ofstream& to) {
   std::ifstream in(from, std::ios::binary);
   std::string piece;
   for (size_t left = bytes; left > 0 && in;) {
@@ -89,6 +92,7 @@ void copy_beginning(const fs::path& from, size_t bytes, std::ofstream& to) {
     to.write(piece.data(), in.gcount());
     left -= piece.size();
   }
+  return in.good();
 }
 
 }  // namespace
@@ -210,7 +214,8 @@ std::vector<std::string> Redactor::words(const std::vector<std::string>& words) 
 Status Redactor::file(const fs::path& path) const {
   if (spellings_.empty()) return {};
   std::error_code code;
-  if (!fs::is_regular_file(path, code)) return {};
+  const fs::file_status found = fs::status(path, code);
+  if (fs::status_known(found) && !fs::is_regular_file(found)) return {};
   const auto failed = [&path](const char* what) {
     return Status(StatusCode::kInfra, path.string() + ": secrets cannot be taken out: " + what + ": " +
                                           std::strerror(errno) + "; remove the file");
@@ -224,6 +229,11 @@ Status Redactor::file(const fs::path& path) const {
   std::string piece(kPiece, '\0');
   for (bool more = true; more;) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    if (in.bad()) {  // what was read is not the whole of it
+      const Status status = failed("it cannot be read to its end");
+      if (out.is_open()) fs::remove(changed, code);
+      return status;
+    }
     const auto got = static_cast<size_t>(in.gcount());
     more = got == piece.size();
     pending.append(piece, 0, got);
@@ -232,7 +242,7 @@ Status Redactor::file(const fs::path& path) const {
     const std::string done = text(before);
     if (done != before && !out.is_open()) {
       out.open(changed, std::ios::binary | std::ios::trunc);
-      copy_beginning(path, clean_bytes, out);
+      if (!copy_beginning(path, clean_bytes, out)) out.setstate(std::ios::failbit);
     }
     if (out.is_open()) {
       out.write(done.data(), static_cast<std::streamsize>(done.size()));
@@ -245,7 +255,7 @@ Status Redactor::file(const fs::path& path) const {
   out.close();
   if (!out) {
     fs::remove(changed, code);
-    return failed("the new one cannot be written");
+    return failed("a new one cannot be written");
   }
   fs::permissions(changed, fs::status(path, code).permissions(), code);
   fs::rename(changed, path, code);
@@ -271,15 +281,9 @@ size_t Redactor::cut_between_values(std::string_view text) const {
 }
 
 Status Redactor::folder(const fs::path& path) const {
-  Status first;
-  if (spellings_.empty()) return first;
-  std::error_code code;
-  std::vector<fs::path> files;  // gathered before any is replaced
-  for (fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, code), end;
-       !code && at != end; at.increment(code)) {
-    std::error_code ignored;
-    if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) files.push_back(at->path());
-  }
+  if (spellings_.empty()) return {};
+  std::vector<fs::path> files;
+  Status first = files_below(path, Walk::kAndThoseBelow, &files).with("secrets cannot be taken out");
   for (const fs::path& one : files) {
     if (Status done = file(one); !done.ok() && first.ok()) first = done;
   }

@@ -188,6 +188,24 @@ TEST_F(RedactFile, NoCutLeavesAPartOfAValue) {
   EXPECT_EQ(last_lines(file_.string() + ".absent", redactor), "");
 }
 
+TEST_F(RedactFile, AFileThatCannotBeReadToItsEndIsAFailure) {
+  const Redactor redactor(Environment{{"API_KEY", "abcdefgh"}});
+  const Status unreadable = redactor.file("/proc/self/mem");  // reading its first page is an error
+  EXPECT_EQ(unreadable.code(), StatusCode::kInfra);
+  EXPECT_THAT(unreadable.message(), testing::HasSubstr("/proc/self/mem: secrets cannot be taken out"));
+}
+
+TEST_F(RedactFile, WhatCannotBeLookedAtIsAFailureAndNotAnAbsence) {
+  namespace fs = std::filesystem;
+  const Redactor redactor(Environment{{"API_KEY", "abcdefgh"}});
+  const fs::path loop = file_.string() + ".loop";
+  fs::create_symlink(loop, loop);
+  EXPECT_EQ(redactor.file(loop).code(), StatusCode::kInfra);
+  EXPECT_EQ(redactor.folder(loop).code(), StatusCode::kInfra);
+  EXPECT_THAT(redactor.folder(loop).message(), testing::HasSubstr("cannot be read to its end"));
+  fs::remove(loop);
+}
+
 TEST_F(RedactFile, IsQuietAboutAFileThatIsNotThere) {
   EXPECT_TRUE(Redactor(Environment{{"API_KEY", "abcdefgh"}}).file("/no/such/file").ok());
   EXPECT_EQ(after("abcdefgh", Redactor()), "abcdefgh");

@@ -23,6 +23,20 @@ std::string reason_of(const CaseVerdict& verdict) {
   return "";
 }
 
+// One that golden or run have in two spellings that differ cannot be judged.
+MetricVerdict judge_named(const std::string& name, const MetricSet& golden, const MetricSet& actual,
+                          const JudgeRules& rules) {
+  for (const MetricSet* set : {&golden, &actual}) {
+    const std::string seen = set->contradiction(name);
+    if (seen.empty()) continue;
+    Finding found;
+    found.verdict = Verdict::kInvalid;
+    found.message = fmt::format("in {} {}; leave one of them", set == &golden ? rules.reference : "the run", seen);
+    return {.metric = name, .verdict = Verdict::kInvalid, .findings = {std::move(found)}};
+  }
+  return judge_metric(name, golden.find_alike(name), actual.find_alike(name), rules);
+}
+
 MetricSet after(const MetricSet& set, int64_t step) {
   MetricSet rest = set;
   for (Metric& metric : rest.metrics) {
@@ -47,7 +61,7 @@ CaseVerdict judge(const MetricSet& golden, const MetricSet& actual, const JudgeR
     // Megatron-LM's RL comparator writes lm-loss, its logs and goldens lm loss.
     const std::string_view known = table_name(written[i]);
     const std::string name(known.empty() ? written[i] : known);
-    verdict.metrics.push_back(judge_metric(name, golden.find_alike(name), actual.find_alike(name), rules));
+    verdict.metrics.push_back(judge_named(name, golden, actual, rules));
     verdict.verdict = worst(verdict.verdict, verdict.metrics.back().verdict);
   }
   verdict.reason = reason_of(verdict);

@@ -53,6 +53,7 @@ class Judging {
   }
 
   MetricVerdict run() {
+    if (!golden_.note.empty()) add(note(fmt::format("{} {}", rules_.reference, golden_.note)));
     if (collect()) {
       if (verdict_.metric == "iteration-time") {
         judge_time();
@@ -278,6 +279,12 @@ MetricVerdict judge_metric(const std::string& name, const Metric* golden, const 
   if (golden == nullptr) return alone(name, Verdict::kNotComparable, rules.reference + " has no values of it");
   if (actual == nullptr) {
     return alone(name, Verdict::kInvalid, "the run logged no value of it: the case has to log it to TensorBoard");
+  }
+  for (const auto& [metric, whose] : {std::pair(golden, rules.reference.c_str()), std::pair(actual, "the run")}) {
+    if (!metric->flaw.empty()) return alone(name, Verdict::kInvalid, fmt::format("in {} {}", whose, metric->flaw));
+  }
+  if (!golden->gap.empty()) {
+    return alone(name, Verdict::kInvalid, fmt::format("in {} {}; record it again", rules.reference, golden->gap));
   }
   return Judging(name, *golden, *actual, rules).run();
 }

@@ -46,6 +46,44 @@ TEST_F(Loss, EqualValuesAreIdentical) {
   EXPECT_TRUE(theirs());
 }
 
+TEST_F(Loss, AFileThatIsFlawedJudgesNothingAndIsJudgedByNothing) {
+  golden_.metrics[0].gap = "step 5 is missing";
+  EXPECT_EQ(verdict(), Verdict::kInvalid);
+  EXPECT_EQ(judged_.reason, "lm loss: in the golden step 5 is missing; record it again");
+  EXPECT_TRUE(theirs());
+  std::swap(golden_, actual_);
+  EXPECT_EQ(verdict(), Verdict::kIdentical) << "of the run every step of the golden is looked for";
+  for (MetricSet* set : {&golden_, &actual_}) {
+    golden_.metrics[0].flaw = actual_.metrics[0].flaw = "";
+    set->metrics[0].flaw = "step 5 stands twice";
+    EXPECT_EQ(verdict(), Verdict::kInvalid);
+    EXPECT_EQ(judged_.reason,
+              std::string("lm loss: in ") + (set == &golden_ ? "the golden" : "the run") + " step 5 stands twice");
+    EXPECT_TRUE(theirs());
+  }
+}
+
+TEST_F(Loss, TwoSpellingsThatDifferAreRefused) {
+  for (MetricSet* set : {&golden_, &actual_}) {
+    golden_ = actual_ = set_of({series("lm loss", 50, 10)});
+    for (const bool first : {true, false}) {
+      const Metric other = series("lm-loss", 50, 10);
+      set->metrics.insert(first ? set->metrics.begin() : set->metrics.end(), other);
+      EXPECT_EQ(verdict(), Verdict::kIdentical) << "they say the same";
+      for (Metric& metric : set->metrics) {
+        if (metric.name == "lm-loss") metric.values[4].value = 9;
+      }
+      EXPECT_EQ(verdict(), Verdict::kInvalid);
+      EXPECT_THAT(judged_.reason, HasSubstr("'lm loss' and 'lm-loss' are both there and differ, first at step 5"));
+      EXPECT_TRUE(theirs());
+      *set = set_of({series("lm loss", 50, 10)});
+    }
+    set->metrics.push_back(series("lm_loss", 49, 10));
+    EXPECT_EQ(verdict(), Verdict::kInvalid);
+    EXPECT_THAT(judged_.reason, HasSubstr("differ, first at step 50"));
+  }
+}
+
 TEST_F(Loss, ADeterministicRunMayNotDifferAtAll) {
   at(7) = 10.00001;
   EXPECT_EQ(verdict(), Verdict::kDrift);
@@ -217,9 +255,7 @@ TEST(Judge, SpellingsOfAMetricMeet) {
       }
     }
   }
-  const MetricSet golden = set_of({series("lm-loss", 5, 1), series("lm loss", 5, 2)});
-  EXPECT_EQ(judge(golden, set_of({series("lm loss", 5, 2)}), rules_for("lm loss")).verdict, Verdict::kIdentical)
-      << "the exact name first";
+  const MetricSet golden = set_of({series("lm-loss", 5, 2), series("lm loss", 5, 2)});
   JudgeRules twice;
   twice.metrics = std::vector<std::string>{"lm-loss", "lm loss", "lm_loss"};
   EXPECT_EQ(judge(golden, golden, twice).metrics.size(), 1u);

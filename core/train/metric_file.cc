@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "core/golden/replace_file.h"
 #include "core/golden/text.h"
 #include "core/golden/whole_number.h"
+#include "core/train/stated_steps.h"
 
 namespace assay::train {
 namespace {
@@ -75,7 +77,10 @@ int64_t step_of(const std::string& key, const std::string& metric) {
   throw Broken(fmt::format("metric '{}': step '{}' is no whole number", metric, text::printable(key)));
 }
 
-StepValue value_of(int64_t step, const Json& json, const std::string& metric) {
+constexpr const char* kNotLogged = "nan";  // what Megatron-LM's writer puts at steps without a value
+
+// A string at a step gives the metric a flaw, "nan" apart.
+StepValue value_of(int64_t step, const Json& json, const std::string& metric, std::string* flaw) {
   constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInf = std::numeric_limits<double>::infinity();
   if (json.is_number()) return {step, json.get<double>(), false};
@@ -86,6 +91,10 @@ StepValue value_of(int64_t step, const Json& json, const std::string& metric) {
   if (word == kNaN) return {step, kNoNumber, false};
   if (word == kInfinity) return {step, kInf, false};
   if (word == kMinusInfinity) return {step, -kInf, false};
+  if (word != kNotLogged && flaw->empty()) {
+    *flaw = fmt::format("step {} is the string {}; expected a number, or \"nan\" where none was logged", step,
+                        text::quoted(word, 40));
+  }
   return {step, kNoNumber, true};
 }
 
@@ -124,20 +133,46 @@ Metric metric_of(const std::string& name, const Json& json) {
   }
   std::unordered_map<int64_t, size_t> places;
   for (const auto& [key, value] : values.items()) {
-    const StepValue read = value_of(step_of(key, name), value, name);
-    const auto [place, is_new] = places.try_emplace(read.step, metric.values.size());
+    const StepValue one = value_of(step_of(key, name), value, name, &metric.flaw);
+    const auto [place, is_new] = places.try_emplace(one.step, metric.values.size());
     if (is_new) {
-      metric.values.push_back(read);
+      metric.values.push_back(one);
     } else {
-      metric.values[place->second] = read;  // "1" and "01"
+      metric.values[place->second] = one;  // "1" and "01"
+      metric.flaw = fmt::format("step {} stands twice", one.step);
     }
   }
   return metric;
 }
 
+// Keys that stand twice in the object of a metric, or in its values.
+class TwiceSeen {
+ public:
+  void key(size_t depth, const std::string& key) {
+    if (depth == 0 || depth > seen_.size()) return;
+    for (size_t deeper = depth; deeper < seen_.size(); ++deeper) seen_[deeper].clear();
+    const bool is_new = seen_[depth - 1].insert(key).second;
+    if (depth == 1) metric_ = key;
+    if (is_new) return;
+    constexpr std::array<const char*, 3> kWhat = {"it", "its member ", "step "};
+    flaws_.try_emplace(metric_, fmt::format("{}{} stands twice", kWhat[depth - 1], depth == 1 ? "" : key));
+  }
+  // Empty: none of this metric.
+  std::string of(const std::string& metric) const {
+    const auto found = flaws_.find(metric);
+    return found == flaws_.end() ? "" : found->second;
+  }
+
+ private:
+  std::array<std::unordered_set<std::string>, 3> seen_;  // by depth: metrics, their members, steps
+  std::string metric_;
+  std::unordered_map<std::string, std::string> flaws_;
+};
+
 // Builds what Json::parse builds. That one compares each name with all before it; a metric may have a value a step.
 class Builder : public nlohmann::json_sax<Json> {
  public:
+  explicit Builder(TwiceSeen* twice) : twice_(twice) {}
   Json take() { return std::move(root_); }
 
   bool null() override { return put(nullptr); }
@@ -153,6 +188,7 @@ class Builder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool key(std::string& name) override {
+    twice_->key(open_.size(), name);
     Open& object = open_.back();
     auto& members = object.json->get_ref<Json::object_t&>();
     const auto [place, is_new] = object.places.try_emplace(name, members.size());
@@ -196,12 +232,13 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  TwiceSeen* twice_;
   Json root_;
   std::vector<Open> open_;
 };
 
-Json parse(std::string_view text) {
-  Builder builder;
+Json parse(std::string_view text, TwiceSeen* twice) {
+  Builder builder(twice);
   Json::sax_parse(with_marks(text), &builder);
   return builder.take();
 }
@@ -212,12 +249,16 @@ Result<MetricSet> read_metrics_text(std::string_view text, const std::string& na
   MetricSet set;
   if (text.empty()) return invalid(name + ": the file is empty, expected an object of metrics");
   try {
-    Json json = parse(text);
-    if (json.is_string()) json = parse(json.get<std::string>());
+    TwiceSeen twice;
+    Json json = parse(text, &twice);
+    if (json.is_string()) json = parse(json.get<std::string>(), &twice);
     if (!json.is_object()) return invalid(name + ": expected an object of metrics at the top level");
     for (const auto& [metric, value] : json.items()) {
       if (metric == "assay") continue;  // provenance
       set.metrics.push_back(schema == Schema::kWhole ? metric_of(metric, value) : loose_metric_of(metric, value));
+      Metric& read = set.metrics.back();
+      if (std::string seen = twice.of(metric); !seen.empty()) read.flaw = std::move(seen);
+      if (schema == Schema::kWhole) check_steps(&read);
     }
   } catch (const std::exception& failure) {
     return invalid(fmt::format("{}: {}", name, text::printable(failure.what())));

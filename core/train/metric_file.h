@@ -10,7 +10,8 @@
 namespace assay::train {
 
 // Bare NaN and infinities are read as numbers, strings as values that are no number. A top level that is a string
-// holding the object is read as the object. Of a key that stands twice the last one counts.
+// holding the object is read as the object. Of a key that stands twice the last one counts, and the metric has a flaw;
+// so has one with a string that is not "nan". Read wholly, values that are not at the steps that it states are its gap.
 // Fails with one line that names the path and the metric, or line and column: kNotFound (no such file), kInfra
 // (unreadable), kInvalid (anything else, a folder or a named pipe included).
 // Loosely: as Megatron-LM's RL comparator reads, which looks at no more than it compares; a metric without values by

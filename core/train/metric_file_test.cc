@@ -94,6 +94,38 @@ TEST(MetricFile, AHundredThousandStepsAreReadAndFoundAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
+TEST(MetricFile, WhatSaysTwoThingsIsAFlawOfItsMetric) {
+  const auto flaw = [](const std::string& values, const std::string& around = "") {
+    const std::string head = R"("start_step": 1, "end_step": 2, "step_interval": 1, )";
+    const auto set =
+        read_metrics_text("{" + around + R"("other": {)" + head + R"("values": {"1": 1, "2": 2}}, "lm loss": {)" +
+                              head + R"("values": {)" + values + "}}}",
+                          "g.json");
+    EXPECT_TRUE(set.ok()) << set.status().message();
+    EXPECT_EQ(set->find("other")->flaw, "");
+    return set->find("lm loss")->flaw;
+  };
+  EXPECT_EQ(flaw(R"("1": 1.5, "2": "nan")"), "");
+  EXPECT_EQ(flaw(R"("1": 1.5, "2": 5, "1": 1.5)"), "step 1 stands twice");
+  EXPECT_EQ(flaw(R"("1": 1.5, "01": 1.5, "2": 5)"), "step 1 stands twice");
+  EXPECT_EQ(flaw(R"("1": 1, "2": 2}, "values": {"1": 1, "2": 2)"), "its member values stands twice");
+  EXPECT_EQ(flaw(R"("1": 1, "2": 2)", R"("lm loss": {"values": {}}, )"), "it stands twice");
+  for (const char* word : {"9.5", "", "NaN", "inf", "-inf", "x"}) {
+    EXPECT_THAT(flaw("\"1\": 1.5, \"2\": \"" + std::string(word) + "\""),
+                HasSubstr("step 2 is the string \"" + std::string(word) + "\"; expected a number, or \"nan\""));
+  }
+  const auto text = read_metrics_text(
+      R"("{\"a\": {\"start_step\": 1, \"end_step\": 1, \"step_interval\": 1, \"values\": {\"1\": 1, \"1\": 2}}}")",
+      "g");
+  EXPECT_EQ(text->metrics.at(0).flaw, "step 1 stands twice");
+}
+
+TEST(MetricFile, StepsThatAreNotThereAreAGapOfWhatIsReadWholly) {
+  const char* text = R"({"a": {"start_step": 1, "end_step": 3, "step_interval": 1, "values": {"1": 1, "3": 2}}})";
+  EXPECT_THAT(read_metrics_text(text, "g")->metrics.at(0).gap, HasSubstr("step 2 is missing"));
+  EXPECT_EQ(read_metrics_text(text, "g", Schema::kLoose)->metrics.at(0).gap, "");
+}
+
 TEST(MetricFile, WhatIsNoFileIsOneLine) {
   const Status folder = read_metrics(testing::TempDir()).status();
   EXPECT_EQ(folder.code(), StatusCode::kInvalid);

@@ -25,6 +25,9 @@ struct Metric {
   int64_t step_interval = 0;
   std::vector<StepValue> values;  // in the order of the file; each step once
   bool unusable = false;          // read loosely: there are no values by step
+  std::string flaw = {};          // of the file: what of it says two things or nothing that counts; empty: nothing
+  std::string gap = {};           // of the file: where the values are not the steps that it states; empty: they are
+  std::string note = {};          // of the file: what is odd about it, and admitted
 };
 
 // Values of a metric by their step. The metric outlives it and does not change.
@@ -41,8 +44,9 @@ struct MetricSet {
   std::vector<Metric> metrics;  // in the order of the file
   std::vector<std::string> notes;
 
-  const Metric* find(std::string_view name) const;        // null: absent
-  const Metric* find_alike(std::string_view name) const;  // spelled so, else the first that is spelled alike
+  const Metric* find(std::string_view name) const;         // null: absent
+  const Metric* find_alike(std::string_view name) const;   // spelled so, else the first that is spelled alike
+  std::string contradiction(std::string_view name) const;  // two that are spelled alike and differ, and how; else empty
 };
 
 // True where two names differ in nothing but hyphens, underscores and blanks: "lm loss", "lm-loss", "lm_loss".

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kEventBytes = size_t{8} << 20;  // of one event
 
-// Lists grow, texts are joined, anything else is replaced.
+// Lists grow; anything else is replaced by what comes later, but for null.
 void merge_lists(const Json& from, Json* into) {
   if (!from.is_object()) return;
   if (!into->is_object()) *into = Json::object();

@@ -29,8 +29,8 @@ struct Answers {
 Result<Answers> read_answers(const std::string& text, const std::string& name, OutputFormat format,
                              const Expected& expected);
 
-// One line of the lines format as JSON text of a record in the golden schema; id: that of the line as decimal or text,
-// empty where it has none; error: its field "error". kInvalid as above.
+// One line of the lines format; id: that of the line as decimal or text, empty where it has none; error: its field
+// "error", "no message" where that says nothing; record: the rest, its own id says nothing. kInvalid as above.
 struct LineRecord {
   std::string id;
   std::string error;

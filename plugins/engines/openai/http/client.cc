@@ -47,7 +47,7 @@ std::optional<double> retry_after_of(const std::string& value) {
   return std::max(0.0, std::difftime(date, std::time(nullptr)));
 }
 
-// Failures after which nothing was done at the other side.
+// The connection failed, not what came over it. Where something was sent already, the other side may have begun on it.
 bool is_connection_failure(CURLcode code) {
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
