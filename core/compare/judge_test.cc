@@ -8,6 +8,7 @@
 
 #include "assay/sdk.hpp"
 #include "core/compare/emit.h"
+#include "core/compare/reason.h"
 #include "core/compare/test_plugins.h"
 
 namespace assay::compare {
@@ -161,6 +162,19 @@ TEST(CompareFiles, UnreadableFilesAreVerdicts) {
   EXPECT_EQ(missing.verdict, Verdict::kNotComparable);
   EXPECT_THAT(missing.reason, HasSubstr("/nowhere/golden.json: no such file"));
   EXPECT_EQ(compare_files(testing::TempDir(), "x", options).verdict, Verdict::kInvalid);
+}
+
+TEST(Reason, IsOnePrintableLineWhateverAMetricIsCalled) {
+  Finding finding;
+  finding.verdict = Verdict::kNotComparable;
+  finding.request = "0\r1";
+  finding.message = "nobody judges a\nIDENTICAL";
+  CaseVerdict verdict;
+  verdict.verdict = Verdict::kNotComparable;
+  verdict.metrics = {{"a\nIDENTICAL\x1b[2J", Verdict::kNotComparable, {finding}}};
+  EXPECT_EQ(reason_of(verdict), R"(a\nIDENTICAL\x1b[2J: request 0\r1: nobody judges a\nIDENTICAL)");
+  verdict.verdict = verdict.metrics[0].verdict = Verdict::kIdentical;
+  EXPECT_EQ(reason_of(verdict).find('\n'), std::string::npos);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/compare/judge.h"
+#include "core/golden/text.h"
 
 namespace assay::compare {
 namespace {
@@ -49,7 +50,7 @@ std::string failing_reason(const CaseVerdict& verdict) {
   const std::string head = metric == kRequestsMetric ? "" : metric + ": ";
   const std::string request = first->request.empty() ? "" : fmt::format("request {}: ", first->request);
   const std::string tail = others > 0 ? fmt::format(" (and {} more)", others) : "";
-  return head + request + first->message + tail;
+  return text::printable(head + request + first->message + tail);
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ std::string reason_of(const CaseVerdict& verdict) {
   for (const MetricVerdict& metric : verdict.metrics) {
     if (metric.metric != kRequestsMetric) parts.push_back(fmt::format("{}: {}", metric.metric, summary_of(metric)));
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return text::printable(fmt::format("{}", fmt::join(parts, "; ")));
 }
 
 }  // namespace assay::compare

@@ -40,7 +40,7 @@ Result<double> number(const Member& member, const Json& json) {
 
 Result<LaunchOptions> parse_launch_options(const std::string& text) {
   Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
-  if (!json.is_object()) return invalid("launcher options: not a JSON object: " + text.substr(0, 60));
+  if (!json.is_object()) return invalid("launcher options: not a JSON object");
   LaunchOptions made;
   enum {
     kTasks,

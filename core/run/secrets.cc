@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/command/environment.h"
+#include "core/run/listed_secrets.h"
 
 namespace assay::run {
 namespace {
@@ -34,25 +35,9 @@ std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 
 bool is_listing(const std::string& name) { return name == "environment" || name == "variables"; }
 
-void add_listed(const Json& json, command::Redactor* redactor) {
-  if (!json.is_structured()) return;
-  for (const auto& [name, member] : json.items()) {
-    if (json.is_object() && is_listing(name) && member.is_object()) {
-      for (const auto& [variable, value] : member.items()) {
-        if (value.is_string()) redactor->add(variable, value.get_ref<const std::string&>());
-      }
-    }
-    add_listed(member, redactor);
-  }
-}
-
-void add_listed(const std::string& options, command::Redactor* redactor) {
-  if (options.size() > 2) add_listed(Json::parse(options, nullptr, false), redactor);
-}
-
 void add_listed(const CaseOrder& order, command::Redactor* redactor) {
-  add_listed(order.engine_options, redactor);
-  for (const std::string& training : order.training) add_listed(training, redactor);
+  add_listed_secrets(order.engine_options, redactor);
+  for (const std::string& training : order.training) add_listed_secrets(training, redactor);
 }
 
 }  // namespace
@@ -62,7 +47,7 @@ command::Redactor secrets_of(const RunOptions& options, const Plan& plan) {
   redactor.add(options.variables);
   for (const Group& group : plan.groups) redactor.add(group.environment);
   for (const std::string* given : {&options.engine_options, &options.backend_options, &options.launcher_options}) {
-    add_listed(*given, &redactor);
+    add_listed_secrets(*given, &redactor);
   }
   for (const PlannedCase& planned : plan.cases) add_listed(planned.order, &redactor);
   return redactor;
@@ -70,7 +55,7 @@ command::Redactor secrets_of(const RunOptions& options, const Plan& plan) {
 
 command::Redactor secrets_of_worker(const WorkerPlan& plan, const std::string& secrets) {
   command::Redactor redactor(command::own_environment());
-  add_listed(plan.backend_options, &redactor);
+  add_listed_secrets(plan.backend_options, &redactor);
   for (const CaseOrder& order : plan.cases) add_listed(order, &redactor);
   const Json values = Json::parse(secrets.empty() ? "[]" : secrets, nullptr, false);
   for (const Json& value : values.is_array() ? values : Json::array()) {

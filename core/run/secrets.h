@@ -13,9 +13,8 @@
 
 namespace assay::run {
 
-// Knows the secret variables of the calling process, of --set, of ENV_VARS, and of every object called "environment" or
-// "variables" in options of engines, backends and launchers, wherever it lies in them, those that cases have of their
-// own included.
+// Knows the secret variables of the calling process, of --set, of ENV_VARS, and what is secret in options of engines,
+// backends and launchers (core/run/listed_secrets.h), those that cases have of their own included.
 command::Redactor secrets_of(const RunOptions& options, const Plan& plan);
 
 // As far as a worker knows them: its environment, its plan, and those that came beside it (kSecretsVariable).

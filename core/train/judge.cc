@@ -17,7 +17,7 @@ std::string reason_of(const CaseVerdict& verdict) {
   for (const MetricVerdict& metric : verdict.metrics) {
     if (metric.verdict != verdict.verdict) continue;
     for (const Finding& found : metric.findings) {
-      if (!found.note && found.verdict == metric.verdict) return metric.metric + ": " + found.message;
+      if (!found.note && found.verdict == metric.verdict) return text::printable(metric.metric + ": " + found.message);
     }
   }
   return "";

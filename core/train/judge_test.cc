@@ -155,6 +155,13 @@ TEST(Judge, NothingNamedIsNotComparable) {
   EXPECT_EQ(judge(set, set, rules_for("perplexity")).verdict, Verdict::kNotComparable);
 }
 
+TEST(Judge, TheReasonIsOneLineWhateverAMetricIsCalled) {
+  const MetricSet set = set_of({series("lm loss", 5, 1)});
+  const std::string reason = judge(set, set, rules_for("lm\nIDENTICAL")).reason;
+  EXPECT_THAT(reason, HasSubstr(R"(lm\nIDENTICAL)"));
+  EXPECT_EQ(reason.find('\n'), std::string::npos);
+}
+
 TEST(Judge, OfThreeStepsTheyForgiveNone) {
   const MetricSet golden = set_of({series("lm loss", 3, 10)});
   MetricSet actual = golden;

@@ -8,6 +8,7 @@
 
 #include "core/golden/json_reason.h"
 #include "core/golden/json_text.h"
+#include "core/golden/key_scan.h"
 #include "core/golden/text.h"
 #include "plugins/engines/process/output.h"
 
@@ -101,19 +102,31 @@ Result<LineRecord> read_line_record(const std::string& line, const std::string& 
   } catch (const Json::exception& failure) {  // a number beyond every double
     return invalid(fmt::format("{}: {}: {}", place, json::reason_of(failure.what()), shown(line)));
   }
+  if (const std::string twice = json::repeated_key(plain); !twice.empty()) {
+    return invalid(fmt::format("{}: {} occurs more than once in one object: {}", place, twice, shown(line)));
+  }
   LineRecord result;
   std::string object;
+  std::string named;  // which member gave the id
   for (const Member& member : members_of(line)) {
     if (member.name == "id" || member.name == "request_id") {
-      const Json id = Json::parse(member.value, nullptr, false);
-      if (id.is_number_integer()) {
-        result.id = id.dump();
-      } else if (id.is_string() && !id.get<std::string>().empty()) {
-        result.id = id.get<std::string>();
-      } else if (!id.is_null()) {
+      const Json value = Json::parse(member.value, nullptr, false);
+      std::string id;
+      if (value.is_number_integer()) {
+        id = value.dump();
+      } else if (value.is_string() && !value.get<std::string>().empty()) {
+        id = value.get<std::string>();
+      } else if (!value.is_null()) {
         return invalid(fmt::format("{}: {} is {}, expected a whole number or a text", place, member.name,
                                    member.value.substr(0, kShown)));
       }
+      if (id.empty()) continue;
+      if (!named.empty() && id != result.id) {
+        return invalid(
+            fmt::format("{}: {} is {}, but {} is {}; leave one out", place, named, result.id, member.name, id));
+      }
+      result.id = id;
+      named = member.name;
       continue;
     }
     if (member.name == "error") {

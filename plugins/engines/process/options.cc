@@ -1,9 +1,14 @@
 #include "plugins/engines/process/options.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/discover/shell_words.h"
+#include "core/golden/key_scan.h"
+#include "core/golden/text.h"
 #include "plugins/engines/common/options_json.h"
 
 namespace assay::engines {
@@ -55,6 +60,33 @@ Status read_case(const std::string& json, CaseFacts* facts) {
   return reader.finish();
 }
 
+bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
+// What no system can start, whatever the machine.
+Status check_startable(const ProcessOptions& options) {
+  for (const auto& [name, words] : {std::pair("command", &options.command), std::pair("torchrun", &options.torchrun),
+                                    std::pair("ft_launcher", &options.ft_launcher)}) {
+    if (!words->empty() && words->front().empty()) {
+      return invalid(fmt::format("{}: {} begins with an empty word; the first one names a program", kWhat, name));
+    }
+    if (std::any_of(words->begin(), words->end(), has_nul)) {
+      return invalid(
+          fmt::format("{}: {} has a word with a NUL, which ends it for the system; leave it out", kWhat, name));
+    }
+  }
+  for (const auto& [name, value] : options.environment) {
+    if (name.empty() || name.find('=') != std::string::npos || has_nul(name)) {
+      return invalid(
+          fmt::format("{}: environment has {}, which is no name of a variable: it is empty, or has a '=' or a "
+                      "NUL",
+                      kWhat, text::quoted(name, 40)));
+    }
+    if (has_nul(value)) return invalid(fmt::format("{}: environment: the value of {} has a NUL", kWhat, name));
+  }
+  if (has_nul(options.folder)) return invalid(fmt::format("{}: folder has a NUL", kWhat));
+  return {};
+}
+
 }  // namespace
 
 const char* const kProcessOptionsSchema = R"json({
@@ -87,11 +119,11 @@ const char* const kProcessOptionsSchema = R"json({
 })json";
 
 Result<ProcessOptions> parse_process_options(std::string_view text) {
-  Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
+  Json document = Json::parse(text.empty() ? "{}" : text, nullptr, false);
   std::string unified(text);
-  if (json.is_object()) {
-    if (Status fits = unify(json); !fits.ok()) return fits;
-    unified = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (document.is_object() && json::repeated_key(text).empty()) {  // else the reader has something to say
+    if (Status fits = unify(document); !fits.ok()) return fits;
+    unified = document.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   ProcessOptions options;
   options.output_limit = kOutputLimit;
@@ -108,7 +140,7 @@ Result<ProcessOptions> parse_process_options(std::string_view text) {
   reader.string_map("environment", &options.environment);
   std::vector<std::string> names;
   reader.strings("pass_environment", &names);
-  if (json.is_object() && json.contains("pass_environment") && json["pass_environment"].is_array()) {
+  if (document.is_object() && document.contains("pass_environment") && document["pass_environment"].is_array()) {
     options.pass_environment = std::move(names);
   }
   reader.string("folder", &options.folder);
@@ -130,6 +162,7 @@ Result<ProcessOptions> parse_process_options(std::string_view text) {
   if (options.torchrun.empty() || options.ft_launcher.empty()) {
     return invalid(std::string(kWhat) + ": torchrun and ft_launcher are the words of a program: at least one");
   }
+  if (Status can = check_startable(options); !can.ok()) return can;
   if (!facts.empty()) {
     if (Status read = read_case(facts, &options.facts); !read.ok()) return read;
   }

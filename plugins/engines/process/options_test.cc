@@ -42,5 +42,28 @@ TEST(ProcessOptionsJson, RefusesWhatItDoesNotKnow) {
   }
 }
 
+// A fault of the options is no fault of the machine.
+TEST(ProcessOptionsJson, RefusesWhatNoSystemCanStart) {
+  const auto reason = [](const char* json) {
+    const Result<ProcessOptions> options = parse_process_options(json);
+    return options.ok() ? "" : options.status().message();
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(reason(R"({"command": [""]})"), HasSubstr("command begins with an empty word"));
+  EXPECT_THAT(reason(R"({"command": ["x"], "torchrun": ["", "y"]})"), HasSubstr("torchrun begins with an empty word"));
+  EXPECT_THAT(reason(R"({"command": ["x", "a\u0000b"]})"), HasSubstr("a word with a NUL"));
+  EXPECT_THAT(reason(R"({"command": ["x"], "environment": {"A=B": "c"}})"), HasSubstr("\"A=B\", which is no name"));
+  EXPECT_THAT(reason(R"({"command": ["x"], "environment": {"": "c"}})"), HasSubstr("which is no name"));
+  EXPECT_THAT(reason(R"({"command": ["x"], "environment": {"A": "b\u0000"}})"), HasSubstr("the value of A has a NUL"));
+  EXPECT_THAT(reason(R"({"command": ["x"], "folder": "a\u0000"})"), HasSubstr("folder has a NUL"));
+  EXPECT_EQ(reason(R"({"command": ["x", ""], "environment": {"A": "", "a.b-c": "x=y"}})"), "");
+}
+
+TEST(ProcessOptionsJson, ACommandGivenTwiceIsRefused) {
+  const Result<ProcessOptions> options = parse_process_options(R"({"command": ["x"], "command": "y"})");
+  ASSERT_FALSE(options.ok());
+  EXPECT_THAT(options.status().message(), testing::HasSubstr("\"command\" occurs more than once"));
+}
+
 }  // namespace
 }  // namespace assay::engines

@@ -108,6 +108,16 @@ TEST(LinesOutput, WhatIsWrongIsOneLineWithItsNumber) {
   for (const Bad& bad : all) EXPECT_THAT(refused(bad.text), HasSubstr(bad.expected)) << bad.text;
 }
 
+TEST(LinesOutput, NamesThatOccurTwiceOrContradictEachOtherAreRefused) {
+  EXPECT_THAT(refused(R"({"id": 1, "id": 0, "text": "a"})"), HasSubstr("\"id\" occurs more than once"));
+  EXPECT_THAT(refused(R"({"text": "a", "text": "b"})"), HasSubstr("\"text\" occurs more than once"));
+  EXPECT_THAT(refused(R"({"error": null, "error": "b", "text": "b"})"), HasSubstr("\"error\" occurs more than once"));
+  EXPECT_THAT(refused(R"({"id": 0, "request_id": 1, "text": "a"})"),
+              HasSubstr("id is 0, but request_id is 1; leave one out"));
+  EXPECT_TRUE(read_line_record(R"({"id": 0, "request_id": "0", "text": "a"})", "line 1").ok());
+  EXPECT_EQ(read_line_record(R"({"id": null, "request_id": 3, "text": "a"})", "line 1")->id, "3");
+}
+
 TEST(LinesOutput, ALongLineIsCutInMessages) { EXPECT_LT(refused(std::string(100000, 'x')).size(), 300U); }
 
 TEST(GoldenOutput, AnyFormIsRead) {

@@ -114,6 +114,7 @@ ProcessEngine::ProcessEngine(ProcessOptions options, const Host& host)
       launches_(names_variable(options_.command, "launch")),
       opened_(Clock::now()) {
   redactor_.add(command::own_environment());  // what is not passed must not be shown either
+  redactor_.add_words(options_.command);
   std::string words;
   for (const std::string& word : redactor_.words(options_.command)) words += (words.empty() ? "" : " ") + word;
   facts_ = dump(Json{{"command", words}});
