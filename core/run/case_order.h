@@ -41,7 +41,6 @@ class CasePreparer {
  private:
   Status take_env_vars(const TestCase& test, PreparedCase* prepared) const;
   static Status take_known_completion(const TestCase& test, CaseOrder* order);
-  Result<int> repeats_of(const std::map<std::string, std::string>& env_vars, int otherwise) const;
   ForeignLimits limits_of(const TestCase& test, const CaseSettings& settings) const;
   Result<discover::EngineOptions> resolve(const TestCase& test, const model::ArgRecord& given,
                                           const plugin::Plugin& engine, PreparedCase* prepared);
