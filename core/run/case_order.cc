@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "assay/golden.h"
@@ -16,6 +17,7 @@
 #include "core/run/deterministic_mode.h"
 #include "core/run/foreign_case.h"
 #include "core/run/process.h"
+#include "core/run/repeat_count.h"
 #include "core/run/result_path.h"
 
 namespace assay::run {
@@ -117,7 +119,9 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   order.dir = test.dir;
   order.golden = options_.golden.string();
   if (test.metrics) order.metrics = *test.metrics;
-  const Result<int> repeats = repeats_of(prepared.env_vars, settings.repeat);
+  const auto written = prepared.env_vars.find("N_REPEAT");
+  const Result<int> repeats =
+      repeats_wanted(options_, settings, written == prepared.env_vars.end() ? nullptr : &written->second);
   if (!repeats) return repeats.status().with(test.config);
   order.repeats = *repeats;
   order.record_quantities = options_.record_quantities;
@@ -200,23 +204,10 @@ Status CasePreparer::take_known_completion(const TestCase& test, CaseOrder* orde
   return {};
 }
 
-// --repeat, else N_REPEAT of ENV_VARS, else the variable of --set, as in the ancestor's harness, else what the case's
-// settings say, else once.
-Result<int> CasePreparer::repeats_of(const std::map<std::string, std::string>& env_vars, int otherwise) const {
-  if (options_.repeat > 0) return options_.repeat;
-  const auto own = env_vars.find("N_REPEAT");
-  const auto given = variables_.set.find("N_REPEAT");
-  const bool is_given = given != variables_.set.end() && !given->second.empty();
-  if (own == env_vars.end() && !is_given) return std::max(otherwise, 1);
-  const std::string& text = own != env_vars.end() ? own->second : given->second;
-  const Result<int64_t> number = discover::parse_int(text);
-  if (number && *number >= 1 && *number <= kMostRepeats) return static_cast<int>(*number);
-  return invalid(fmt::format("N_REPEAT '{}': a whole number from 1 to {} is expected", text, kMostRepeats));
-}
-
 Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std::string& id,
                                                 const CaseSettings& settings) const {
   std::vector<fs::path> places;
+  std::error_code code;
   if (options_.recorded.empty()) {
     places = {fs::path(test.dir) / "recorded.json"};
     if (!options_.golden.empty()) places.push_back(options_.golden);
@@ -225,7 +216,7 @@ Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std:
     const std::string environment = first_of(settings.environment_name, options_.environment_name);
     const Result<GoldenChoice> golden = resolve_golden(test.dir, environment, platform);
     if (golden) places.emplace_back(golden->path);
-  } else if (fs::is_regular_file(options_.recorded)) {
+  } else if (fs::is_regular_file(options_.recorded, code)) {
     places = {options_.recorded};
   } else {
     places = {options_.recorded / "cases" / id / "actual.json", options_.recorded / (id + ".json"),
@@ -233,7 +224,10 @@ Result<std::string> CasePreparer::find_recorded(const TestCase& test, const std:
   }
   std::string tried;
   for (const fs::path& place : places) {
-    if (fs::is_regular_file(place)) return place.string();
+    const fs::file_status found = fs::status(place, code);
+    if (fs::is_regular_file(found)) return place.string();
+    if (!fs::status_known(found))
+      return infra(fmt::format("{}: cannot be looked at: {}", place.string(), code.message()));
     tried += (tried.empty() ? "" : ", ") + place.string();
   }
   return not_found(fmt::format(

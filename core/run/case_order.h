@@ -43,7 +43,6 @@ class CasePreparer {
   static Status check_results(const TestCase& test, const CaseOrder& order, const discover::EngineOptions& options,
                               const std::filesystem::path& own);
   static Status take_known_completion(const TestCase& test, CaseOrder* order);
-  Result<int> repeats_of(const std::map<std::string, std::string>& env_vars, int otherwise) const;
   ForeignLimits limits_of(const TestCase& test, const CaseSettings& settings) const;
   Result<discover::EngineOptions> resolve(const TestCase& test, const model::ArgRecord& given,
                                           const plugin::Plugin& engine, PreparedCase* prepared);

@@ -28,6 +28,18 @@ Status write_all(int fd, std::string_view text, const std::filesystem::path& pat
   return {};
 }
 
+// Cuts the complete lines off the beginning of `text`.
+std::vector<std::string> take_lines(std::string* text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t end = text->find('\n'); end != std::string::npos; end = text->find('\n', begin)) {
+    if (end > begin) lines.push_back(text->substr(begin, end - begin));
+    begin = end + 1;
+  }
+  text->erase(0, begin);
+  return lines;
+}
+
 }  // namespace
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -89,9 +101,8 @@ Status EventWriter::sync() {
 }
 
 std::vector<std::string> EventReader::poll() {
-  std::vector<std::string> lines;
   if (!fd_) fd_ = Fd(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd_) return lines;
+  if (!fd_) return {};
   std::array<char, 1 << 16> buffer;
   while (true) {
     const ssize_t n = ::pread(fd_.get(), buffer.data(), buffer.size(), offset_);
@@ -101,18 +112,13 @@ std::vector<std::string> EventReader::poll() {
     offset_ += n;
   }
   if (reopened_) fd_ = Fd();
-  size_t begin = 0;
-  for (size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n', begin)) {
-    if (end > begin) lines.push_back(rest_.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  rest_.erase(0, begin);
-  return lines;
+  return take_lines(&rest_);
 }
 
 Result<std::vector<std::string>> read_event_lines(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) return not_found(file.string() + ": no such file");
-  return EventReader(file).poll();
+  Result<std::string> text = read_file(file);
+  if (!text) return text.status();
+  return take_lines(&*text);
 }
 
 Status write_file(const std::filesystem::path& file, std::string_view text) {
@@ -126,7 +132,8 @@ Status write_file(const std::filesystem::path& file, std::string_view text) {
 
 Result<std::string> read_file(const std::filesystem::path& file) {
   Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return not_found(fmt::format("{}: {}", file.string(), std::strerror(errno)));
+  if (!fd && errno == ENOENT) return not_found(file.string() + ": no such file");
+  if (!fd) return failed("cannot be opened", file);
   std::string text;
   std::array<char, 1 << 16> buffer;
   while (true) {

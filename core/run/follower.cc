@@ -140,10 +140,7 @@ Work Follower::conclude(Followed& worker, const Death& death) {
   event["message"] = fmt::format("{}: {}{}{}", worker.id, death.text,
                                  worker.running ? " in case " + plan_.cases[*worker.running].outcome.name : "", tail);
   recorder_.note(event);
-  if (worker.running) {
-    remove_leftovers(*worker.running);
-    clean_what_is_left(*worker.running);
-  }
+  if (worker.running) tidy(*worker.running);
   if (death.cancelled) {
     if (worker.running) {
       recorder_.finish(*worker.running, CaseVerdict{Verdict::kInfra, "cancelled while it ran", "", {}},
@@ -189,7 +186,8 @@ void Follower::remove_leftovers(size_t index) const {
       code);
 }
 
-void Follower::clean_what_is_left(size_t index) const {
+void Follower::tidy(size_t index) const {
+  remove_leftovers(index);
   const std::filesystem::path folder =
       folder_of_repeat(options_.output, plan_.cases[index].order.id, recorder_.next_repeat(index));
   if (Status done = clean_texts(recorder_.redactor(), folder, Below::kAllTexts); !done.ok()) {
@@ -202,7 +200,8 @@ void Follower::clean_what_is_left(size_t index) const {
 std::string Follower::log_of_case(size_t index) const {
   const std::filesystem::path log =
       folder_of_repeat(options_.output, plan_.cases[index].order.id, recorder_.next_repeat(index)) / "engine.log";
-  return std::filesystem::exists(log) ? log.string() : "";
+  std::error_code code;
+  return std::filesystem::exists(log, code) ? log.string() : "";
 }
 
 std::string Follower::tail_of_log(const Followed& worker) const {

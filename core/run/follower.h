@@ -80,6 +80,10 @@ class Follower {
   // when nothing is left, or nobody shall.
   Work conclude(Followed& worker, const Death& death);
 
+  // The folder of a case whose worker is gone: a checkpoint written anew goes, and secrets, which its engine had no
+  // time to take out of its files.
+  void tidy(size_t index) const;
+
   void give_up(const std::deque<size_t>& cases, Verdict verdict, const std::string& reason);
 
   // What is being waited for when worker.deadline is over.
@@ -93,8 +97,7 @@ class Follower {
  private:
   void handle(Followed& worker, const std::string& line);
   void handle_case(Followed& worker, const std::string& name, const nlohmann::ordered_json& event);
-  void remove_leftovers(size_t index) const;    // of a worker that died: a checkpoint written anew
-  void clean_what_is_left(size_t index) const;  // likewise: its engine had no time to take the secrets out of its files
+  void remove_leftovers(size_t index) const;    // a checkpoint written anew
   std::string log_of_case(size_t index) const;  // "" when there is none
 
   const RunOptions& options_;

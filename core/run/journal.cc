@@ -24,9 +24,11 @@ Status make_parts(const fs::path& folder) {
 Result<Journal> Journal::open(const fs::path& folder) {
   std::error_code code;
   fs::create_directories(folder, code);
-  if (!fs::is_directory(folder)) {
+  std::error_code unseen;
+  if (!fs::is_directory(folder, unseen)) {
+    const std::error_code& why = code ? code : unseen;
     return infra(fmt::format("{}: cannot be made a folder: {}; choose another --output", folder.string(),
-                             code ? code.message() : "something else is there"));
+                             why ? why.message() : "something else is there"));
   }
   Result<FolderLock> lock = FolderLock::take(folder);
   if (!lock) return lock.status();

@@ -19,7 +19,7 @@ constexpr std::string_view kWhat = "launcher options: workers";
 constexpr double kLongest = 1e8;  // seconds
 constexpr int kMostTasks = 100'000;
 
-// One member: where its value goes and what it may be.
+// One member: what it may be, and its value, which is the default until one was read.
 struct Member {
   std::string_view name;
   double least;

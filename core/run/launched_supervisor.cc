@@ -45,7 +45,6 @@ LaunchedSupervisor::LaunchedSupervisor(const RunOptions& options, const Plan& pl
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     if (plan.groups[g].cases.empty()) continue;
     Waiting& waiting = waiting_.emplace_back();
-    waiting.since = waiting.next_try = Clock::now();
     for (std::vector<size_t>& cases :
          split_by_cost(plan, plan.groups[g].cases, tasks, static_cast<size_t>(launch.cases_per_task))) {
       waiting.works.push_back({.group = g, .cases = {cases.begin(), cases.end()}});
@@ -57,7 +56,10 @@ void LaunchedSupervisor::run() {
   Milliseconds sleep = kLeastSleep;
   next_poll_ = Clock::now() + poll_pause_;
   while (!waiting_.empty() || !jobs_.empty()) {
-    if (is_cancelled()) return cancel_all();
+    if (is_cancelled()) {
+      cancel_all();
+      break;
+    }
     start_waiting();
     const bool news = follow_all();
     if (Clock::now() >= next_poll_) poll_all();
@@ -71,6 +73,7 @@ void LaunchedSupervisor::run() {
     if (news) poll_pause_ = milliseconds(launch_.poll);
     if (!waiting_.empty() || !jobs_.empty()) std::this_thread::sleep_for(sleep);
   }
+  for (const size_t index : uncleaned_) follower_.tidy(index);
 }
 
 void LaunchedSupervisor::start_waiting() {
@@ -137,8 +140,14 @@ Status LaunchedSupervisor::prepare(Waiting& waiting) {
   return {};
 }
 
+// Of a system that tells of our jobs it is known that it answers: then it is full, and there will be room.
+bool LaunchedSupervisor::patient(const Waiting& waiting) const {
+  return Clock::now() - std::max(waiting.since, answered_) < milliseconds(launch_.patience);
+}
+
 bool LaunchedSupervisor::start(Waiting& waiting) {
   if (waiting.tasks.empty()) {
+    waiting.since = Clock::now();
     if (Status prepared = prepare(waiting); !prepared.ok()) {
       give_up(waiting, prepared.message());
       return true;
@@ -148,7 +157,7 @@ bool LaunchedSupervisor::start(Waiting& waiting) {
   if (!id) {
     const bool passes = id.status().code() == StatusCode::kExhausted;
     const std::string message = fmt::format("launcher {}: {}", options_.launcher, id.status().message());
-    if (passes && Clock::now() - waiting.since < milliseconds(launch_.patience)) {
+    if (passes && patient(waiting)) {
       if (waiting.pause == Waiting().pause) note(message);
       waiting.next_try = Clock::now() + waiting.pause;
       waiting.pause = std::min(waiting.pause * 2, kMostPause);
@@ -160,6 +169,7 @@ bool LaunchedSupervisor::start(Waiting& waiting) {
                                            launch_.patience, id.status().message()));
     return true;
   }
+  answered_ = Clock::now();
   note(fmt::format("launcher {}: job {} ({}), {} task(s)", options_.launcher, *id, waiting.job.name,
                    waiting.tasks.size()));
   jobs_.push_back({.id = *id, .tasks = std::move(waiting.tasks), .unreachable_since = std::nullopt});
@@ -200,6 +210,7 @@ void LaunchedSupervisor::poll(Job& job) {
   Result<std::vector<TaskState>> states = launcher_.poll(job.id, job.tasks.size());
   if (!states) return unreachable(job, states.status());
   job.unreachable_since.reset();
+  answered_ = Clock::now();
   for (size_t i = 0; i < job.tasks.size(); ++i) {
     if (job.tasks[i]) judge(job, i, std::move((*states)[i]));
   }
@@ -281,6 +292,11 @@ void LaunchedSupervisor::lose(std::unique_ptr<Task>& task, const std::string& re
                                        where.empty() ? "" : " on " + where, reason);
   const std::optional<size_t> running = task->worker.running;
   Leash::revoke(follower_.files(task->worker.id).events);
+  if (running) {
+    follower_.tidy(*running);
+    const assay_task_phase phase = task->state.phase;
+    if (phase != ASSAY_TASK_EXITED && phase != ASSAY_TASK_LOST) uncleaned_.push_back(*running);
+  }
   task.reset();
   if (rest.cases.empty()) return;
   ++rest.losses;
@@ -299,7 +315,6 @@ void LaunchedSupervisor::lose(std::unique_ptr<Task>& task, const std::string& re
 void LaunchedSupervisor::resubmit(Work work) {
   if (work.cases.empty()) return;
   Waiting& waiting = waiting_.emplace_back();
-  waiting.since = waiting.next_try = Clock::now();
   waiting.works.push_back(std::move(work));
 }
 

@@ -60,7 +60,7 @@ class LaunchedSupervisor {
     std::vector<Work> works = {};  // one a task, all of one group
     LaunchJob job = {};
     std::vector<std::unique_ptr<Task>> tasks = {};  // empty: it was not tried yet
-    Clock::time_point since;
+    Clock::time_point since;                        // of the first try
     Clock::time_point next_try;
     std::chrono::milliseconds pause{1000};
   };
@@ -70,6 +70,7 @@ class LaunchedSupervisor {
   bool start(Waiting& waiting);  // false: not now
   Status prepare(Waiting& waiting);
   void give_up(const Waiting& waiting, const std::string& reason);
+  bool patient(const Waiting& waiting) const;
   double time_limit(const Work& work) const;
   bool follow_all();
   void poll_all();
@@ -94,6 +95,8 @@ class LaunchedSupervisor {
   Follower follower_;
   std::deque<Waiting> waiting_;
   std::vector<Job> jobs_;
+  Clock::time_point answered_;     // when the launcher last started a job, or told of one
+  std::vector<size_t> uncleaned_;  // cases whose worker may still have been at it when it was lost
   Clock::time_point next_poll_;
   std::chrono::milliseconds poll_pause_;
   uint64_t named_;  // workers

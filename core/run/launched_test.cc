@@ -10,7 +10,6 @@
 #include <memory>
 #include <thread>
 
-#include "core/command/process_table.h"
 #include "core/run/launch_options.h"
 #include "core/run/leash.h"
 #include "core/run/run_fixture.h"
@@ -264,9 +263,150 @@ TEST_F(RunOnSlurm, WorkersOfAJobThatWasGivenUpFindTheirClaimsRevoked) {
   ASSERT_TRUE(result_->ok());
   EXPECT_EQ(verdict("a"), "INFRA");
   EXPECT_THAT(reason("a"), HasSubstr("no job could be started for 1 s"));
-  const Result<std::string> claim = read_file(dir_ / "out/workers/w000.events.jsonl.claim");
-  ASSERT_TRUE(claim.ok()) << claim.status().message();
-  EXPECT_EQ(*claim, "revoked\n");
+  EXPECT_TRUE(fs::exists(dir_ / "out/workers/w000.events.jsonl.revoked"));
+}
+
+// A Slurm that takes one job at a time; `busy` is there meanwhile. A process of the test's own is its node: what sbatch
+// leaves behind ends with it.
+class FullSlurm : public RunOnSlurm {
+ protected:
+  void SetUp() override {
+    RunOnSlurm::SetUp();
+    Json options = Json::parse(options_.launcher_options);
+    options["workers"]["patience"] = 1;
+    const std::string jobs = "cd " + dir_.string() + "\n";
+    script(options, "sbatch",
+           jobs +
+               "[ ! -e busy ] || { echo 'sbatch: error: AssocMaxSubmitJobLimit' >&2; exit 1; }\n"
+               "touch busy; n=$(($(wc -l <names) + 1)); echo $n >>names\n"
+               "echo $2 >new; mv new pending.$n; echo $n\n");
+    script(options, "squeue", "exit 0\n");
+    script(options, "scontrol",
+           jobs +
+               "s=RUNNING; [ ! -e over.$4 ] || s=COMPLETED\n"
+               "echo JobId=$4 ArrayTaskId=0 JobState=$s Reason=None Restarts=0 ExitCode=0:0 BatchHost=n1\n");
+    options_.launcher_options = options.dump();
+    node_ = ::fork();
+    if (node_ != 0) return;
+    ::setpgid(0, 0);
+    const std::string line = jobs +
+                             "while sleep 0.05; do for f in pending.*; do [ -e $f ] || continue\n"
+                             "s=$(cat $f); rm $f; SLURM_ARRAY_TASK_ID=0 bash $s; touch over.${f#*.}; rm busy\n"
+                             "done; done >/dev/null 2>&1\n";
+    ::execl("/bin/bash", "bash", "-c", line.c_str(), nullptr);
+    ::_exit(99);
+  }
+  void TearDown() override {
+    ::kill(-node_, SIGKILL);
+    ::waitpid(node_, nullptr, 0);
+    RunOnSlurm::TearDown();
+  }
+
+  pid_t node_ = 0;
+};
+
+TEST_F(FullSlurm, ALimitOfJobsThatOursFillCostsNoCaseHoweverLongItLasts) {
+  for (const char* name : {"a", "b", "c"}) add(name, "slow 2500", std::string("ENV_VARS:\n  GROUP: ") + name + "\n");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(verdict(name), "IDENTICAL") << reason(name);
+}
+
+TEST_F(FullSlurm, ALimitThatOthersFillIsAnOutage) {
+  add("a", "slow 1");
+  std::ofstream(dir_ / "busy");
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "INFRA");
+  EXPECT_THAT(reason("a"), AllOf(HasSubstr("for 1 s"), HasSubstr("AssocMaxSubmitJobLimit")));
+}
+
+TEST_F(LaunchedRun, ALogThatCannotBeLookedAtCostsNoRun) {
+  add("a", "slow 60000");
+  const std::string log = dir_ / "out/cases/a/engine.log";
+  start({"sh", "-c",
+         "\"$@\" & until grep -q 'case_started' \"$3\"; do sleep 0.05; done; ln -sf " + log + " " + log +
+             "; kill -9 $!; exit 3",
+         "-", "{argv}"});
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("a"), "CRASHED") << reason("a");
+  EXPECT_EQ(read_event_lines(log).status().code(), StatusCode::kInfra) << "it is there, and cannot be read";
+  EXPECT_EQ(read_event_lines(dir_ / "absent").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(LaunchedRun, SecretsThatACaseOfALostWorkerLeftAreTakenOut) {
+  add("a", "slow 60000");
+  options_.environment["SOME_KEY"] = "geheim-4711";
+  const std::string folder = dir_ / "out/cases/a";
+  start({"sh", "-c",
+         "\"$@\" & until grep -q 'case_started' \"$3\"; do sleep 0.05; done; mkdir -p " + folder +
+             "/below; echo 'key geheim-4711' | tee " + folder + "/request.json >" + folder +
+             "/below/note.txt; kill -9 $!; exit 255",
+         "-", "{argv}"},
+        {{"losses", 0}});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "INFRA") << reason("a");
+  EXPECT_EQ(*read_file(folder + "/request.json"), "key ***\n");
+  EXPECT_EQ(*read_file(folder + "/below/note.txt"), "key ***\n");
+}
+
+// The first session was killed as it were: its worker is started by hand, and nobody has revoked its claim.
+class ResumedLaunch : public LaunchedRun {
+ protected:
+  void first_session(const std::string& prompt) {
+    add("a", prompt);
+    start({"sh", "-c", "exit 255", "-", "{argv}"}, {{"losses", 0}, {"heartbeat", 4}});
+    run();
+    ASSERT_TRUE(result_->ok()) << result_->status().message();
+    ASSERT_EQ(verdict("a"), "INFRA");
+    fs::remove(events_file().string() + ".revoked");
+    start({"{argv}"}, {{"heartbeat", 4}});
+    options_.resume = true;
+  }
+  fs::path events_file() const { return dir_ / "out/workers/w000.events.jsonl"; }
+  pid_t old_worker() const {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::execl(options_.worker.c_str(), options_.worker.c_str(), (dir_ / "out/workers/w000.plan.json").c_str(),
+            events_file().c_str(), nullptr);
+    ::_exit(99);
+  }
+  static int end_of(pid_t child) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  std::string old_events() const {
+    const Result<std::string> text = read_file(events_file());
+    return text ? *text : "";
+  }
+};
+
+TEST_F(ResumedLaunch, AWorkerOfTheEarlierSessionEndsBeforeItsCasesAreRunAgain) {
+  first_session("slow 3000");
+  const pid_t old = old_worker();
+  for (int i = 0; i < 400 && old_events().find("case_started") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(10ms);
+  }
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(end_of(old), Leash::kOrphaned);
+  EXPECT_EQ(old_events().find("case_finished"), std::string::npos);
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+}
+
+TEST_F(ResumedLaunch, AJobOfTheEarlierSessionThatStartsLateDoesNothing) {
+  first_session("slow 1");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
+  const std::string before = old_events();
+  const fs::file_time_type written = fs::last_write_time(dir_ / "out/cases/a/actual.json");
+  EXPECT_EQ(end_of(old_worker()), 2);
+  EXPECT_EQ(old_events(), before);
+  EXPECT_EQ(fs::last_write_time(dir_ / "out/cases/a/actual.json"), written);
 }
 
 TEST_F(LaunchedRun, ALauncherThatIsRefusedLeavesNothingBehind) {
@@ -331,97 +471,6 @@ TEST(SplitByCost, CostliestFirstIntoTheCheapest) {
   const auto parts = split_by_cost(plan, {0, 1, 2, 3, 4, 5}, 1, 2);
   ASSERT_EQ(parts.size(), 3u);
   for (const auto& part : parts) EXPECT_EQ(part.size(), 2u);
-}
-
-class LeashTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) / ("assay_leash_" + std::to_string(::getpid()));
-    fs::remove_all(dir_);
-    fs::create_directories(dir_);
-    plan_.run_id = "run";
-    plan_.worker = "w000";
-    plan_.heartbeat = dir_ / "heartbeat";
-    plan_.heartbeat_seconds = 0.5;
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-  // A child that waits on its leash for a while, and its exit code. The heart of run `heart` (empty: none) begins to
-  // beat and `meanwhile` is done once the child is there: it is made while this process has one thread.
-  int on_leash(std::chrono::milliseconds most, const std::string& heart = "",
-               const std::function<void()>& meanwhile = {}) const {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::setpgid(0, 0);
-      if (::fork() == 0) {
-        for (;;) ::pause();
-      }
-      while (!heart.empty() && !fs::exists(plan_.heartbeat)) std::this_thread::sleep_for(5ms);
-      const auto leash = Leash::tie(plan_, dir_ / "events");
-      std::this_thread::sleep_for(most);
-      ::kill(0, SIGKILL);
-    }
-    std::unique_ptr<Heartbeat> beating;
-    if (!heart.empty()) {
-      auto started = Heartbeat::start(plan_.heartbeat, heart, 50ms);
-      EXPECT_TRUE(started.ok());
-      if (started.ok()) beating = *std::move(started);
-    }
-    if (meanwhile) meanwhile();
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    const bool alone = ::kill(-child, 0) != 0;  // its own child is gone too, or was not reaped yet
-    if (!alone) std::this_thread::sleep_for(100ms);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
-  fs::path dir_;
-  WorkerPlan plan_;
-};
-
-TEST_F(LeashTest, AWorkerWithoutSignsOfLifeEndsItself) {
-  EXPECT_EQ(on_leash(10s), Leash::kOrphaned);
-  const Result<std::string> text = read_file(dir_ / "events");
-  ASSERT_TRUE(text.ok());
-  EXPECT_THAT(*text, HasSubstr("worker_orphaned"));
-}
-
-TEST_F(LeashTest, WhatLeftItsParentsItsGroupAndItsSessionEndsWithTheWorker) {
-  const fs::path note = dir_ / "daemon";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto leash = Leash::tie(plan_, dir_ / "events");
-    if (::fork() == 0) {
-      ::setsid();
-      if (::fork() != 0) ::_exit(0);
-      std::ofstream(note) << ::getpid() << std::endl;
-      for (;;) ::pause();
-    }
-    std::this_thread::sleep_for(20s);
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, Leash::kOrphaned);
-  pid_t daemon = 0;
-  std::ifstream(note) >> daemon;
-  ASSERT_GT(daemon, 0);
-  command::ProcessTable table;
-  ASSERT_TRUE(table.read());
-  for (size_t i = 0; i < table.size(); ++i) EXPECT_FALSE(table.pid(i) == daemon && !table.zombie(i));
-  ::kill(daemon, SIGKILL);
-}
-
-TEST_F(LeashTest, AHeartbeatKeepsItAlive) { EXPECT_EQ(on_leash(1500ms, "run"), -SIGKILL); }
-
-TEST_F(LeashTest, TheHeartbeatOfAnotherRunIsNone) { EXPECT_EQ(on_leash(10s, "another"), Leash::kOrphaned); }
-
-TEST_F(LeashTest, ARevokedClaimEndsItAndAllThatFollow) {
-  const auto revoke = [&] {
-    while (!fs::exists(dir_ / "events.claim")) std::this_thread::sleep_for(5ms);
-    Leash::revoke(dir_ / "events");
-  };
-  EXPECT_EQ(on_leash(10s, "run", revoke), Leash::kOrphaned);
-  EXPECT_EQ(Leash::tie(plan_, dir_ / "events").status().code(), StatusCode::kCancelled);
 }
 
 }  // namespace

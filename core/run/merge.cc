@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -55,13 +56,20 @@ class Merger {
     }
     if (Status collected = collect(); !collected.ok()) return collected;
     add_missing();
-    if (Status ready = check_output(); !ready.ok()) return ready;
+    if (Status apart = check_apart(); !apart.ok()) return apart;
     std::error_code code;
     fs::create_directories(options_.output, code);
     if (code) return infra(fmt::format("{}: {}; choose another --output", options_.output.string(), code.message()));
+    const bool had_lock = fs::exists(options_.output / ".lock", code);
     Result<FolderLock> lock = FolderLock::take(options_.output);
     if (!lock) return lock.status();
-    fs::remove(options_.output / "results.jsonl", code);  // of an earlier merge: half of two would be none
+    if (Status ready = check_output(had_lock); !ready.ok()) {
+      if (!had_lock) fs::remove(options_.output / ".lock", code);  // it would mark the folder as one of ours
+      return ready;
+    }
+    const fs::path journal = options_.output / "results.jsonl";
+    fs::remove(journal, code);  // of an earlier merge: half of two would be none
+    if (code) return infra(fmt::format("{}: {}; choose another --output", journal.string(), code.message()));
     std::vector<CaseFolder> folders;
     for (const Source& source : rows_) {
       if (!source.missing.empty()) continue;
@@ -227,27 +235,39 @@ class Merger {
     return source.missing.empty() ? runs_[source.run].summary.outcomes[source.row] : source.outcome;
   }
 
-  // An output folder is new, empty, or holds an earlier merge.
-  Status check_output() const {
+  // Before anything is made in it.
+  Status check_apart() const {
     std::error_code code;
     const fs::path output = fs::weakly_canonical(options_.output, code);
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      if (folders_[i] == output) {
-        return invalid(
-            fmt::format("--output {}: is one of the runs to merge; choose another folder", options_.output.string()));
-      }
+    if (std::find(folders_.begin(), folders_.end(), output) != folders_.end()) {
+      return invalid(
+          fmt::format("--output {}: is one of the runs to merge; choose another folder", options_.output.string()));
     }
-    if (!fs::exists(output, code) || !fs::exists(output / "results.jsonl", code)) {
-      const bool is_folder = fs::is_directory(output, code);
-      if (fs::exists(output, code) && !is_folder) {
-        return invalid(fmt::format("--output {}: is no folder; choose another", options_.output.string()));
-      }
-      // A merge that was interrupted has a lock and no workers; any other folder with cases is not ours to empty.
-      const bool begun = fs::exists(output / ".lock", code) && !fs::exists(output / "workers", code);
-      if (is_folder && fs::exists(output / "cases", code) && !begun) return other_run();
-      return {};
+    if (fs::exists(output, code) && !fs::is_directory(output, code)) {
+      return invalid(fmt::format("--output {}: is no folder; choose another", options_.output.string()));
     }
-    const Result<RunRecord> there = read_run(output, Detail::kVerdicts);
+    return {};
+  }
+
+  // An output folder is new, empty, or holds an earlier merge. Its lock is ours; `had_lock`: it had the file before.
+  Status check_output(bool had_lock) const {
+    const fs::path& output = options_.output;
+    const auto there_is = [&output](const char* name, bool* found) {
+      std::error_code code;
+      const fs::file_status status = fs::status(output / name, code);
+      *found = fs::exists(status);
+      if (fs::status_known(status)) return Status();
+      return infra(fmt::format("{}: cannot be looked at: {}", (output / name).string(), code.message()));
+    };
+    std::array<bool, 3> found{};
+    constexpr std::array<const char*, 3> kNames = {"results.jsonl", "cases", "workers"};
+    for (size_t i = 0; i < kNames.size(); ++i) {
+      if (Status known = there_is(kNames[i], &found[i]); !known.ok()) return known;
+    }
+    const auto [journal, cases, workers] = found;
+    // A merge that was interrupted has a lock and no workers; any other folder with cases is not ours to empty.
+    if (!journal) return cases && !(had_lock && !workers) ? other_run() : Status();
+    const Result<RunRecord> there = read_run(output, Detail::kVerdicts, true);
     if (there && !there->merged.empty() && there->sessions > 1) {
       return invalid(
           fmt::format("--output {}: an earlier merge that has been resumed since, whose results would be lost; "

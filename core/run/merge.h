@@ -36,8 +36,8 @@ struct Merged {
 // Fails with one line that names the runs concerned: a run that cannot be read or is still going on (kNotFound,
 // kInvalid, kInfra as read_run()), a folder given twice, shards of different divisions or case lists, a shard or a case
 // that is there twice (unless allowed), differences in what was asked for (unless allowed), an output folder that is
-// one of the runs, is in use, or holds a run that was not merged (kInvalid); a disk that fails (kInfra). Nothing is
-// written before all checks have passed.
+// one of the runs, is in use, or holds a run that was not merged (kInvalid); a disk that fails (kInfra). Nothing
+// but the output folder with its lock is made before all checks have passed.
 Result<Merged> merge_runs(const MergeOptions& options);
 
 }  // namespace assay::run

@@ -25,6 +25,17 @@ Status place(const fs::path& from, const fs::path& to, bool copy) {
   return code ? failed(to, code) : Status();
 }
 
+// Whether there is something at `path`; what cannot be looked at is a failure, not an absence.
+Result<bool> is_there(const fs::path& path) {
+  std::error_code code;
+  const fs::file_status found = fs::status(path, code);
+  if (!fs::status_known(found)) return failed(path, code);
+  if (fs::exists(found) && !fs::is_directory(found)) {
+    return infra(path.string() + ": is no folder, expected the results of a case; the run was damaged");
+  }
+  return fs::exists(found);
+}
+
 }  // namespace
 
 Status place_cases(const fs::path& output, const std::vector<CaseFolder>& folders, bool copy) {
@@ -47,8 +58,10 @@ Status place_cases(const fs::path& output, const std::vector<CaseFolder>& folder
     }
   }
   for (const CaseFolder* folder : sorted) {
+    const Result<bool> there = is_there(folder->from);
+    if (!there) return there.status();
+    if (!*there) continue;  // nothing was written
     if (parents.count(folder->id) == 0) {
-      if (!fs::is_directory(folder->from, code)) continue;  // nothing was written
       if (Status placed = place(folder->from, cases / folder->id, copy); !placed.ok()) return placed;
       continue;
     }
@@ -59,6 +72,7 @@ Status place_cases(const fs::path& output, const std::vector<CaseFolder>& folder
       if (parents.count((fs::path(folder->id) / at->path().filename()).string()) > 0) continue;
       if (Status placed = place(at->path(), to, copy); !placed.ok()) return placed;
     }
+    if (code) return failed(folder->from, code);
   }
   return {};
 }

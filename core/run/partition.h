@@ -35,9 +35,9 @@ inline constexpr int kTolerancePercent = 5;
 
 // Divides `work` into `shares` (at least 1) shares, each piece in exactly one. A group is kept whole where that leaves
 // the longest share within kTolerancePercent of least_time(), or no longer than any other way tried; else it is split
-// over as few shares as that takes. The longest share is never longer than the one of "longest piece first, to the
-// share that is done first" (LPT), so that without loads it is at most 4/3 of the best possible, or
-// 1 + kTolerancePercent / 100 of least_time().
+// over as few shares as that takes. The longest share is at most the longer of 1 + kTolerancePercent / 100 of
+// least_time(), within which fewer loads win over a shorter share, and of what "longest piece first, to the share that
+// is done first" (LPT) comes to, which without loads is at most 4/3 of the best possible.
 Partition partition(const Workload& work, uint32_t shares);
 
 }  // namespace assay::run

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "core/golden/json_reason.h"
@@ -96,7 +97,7 @@ class Reader {
       record_.summary.outcomes[index].name = json.value("name", record_.summary.outcomes[index].name);
     }
     if (name == event::kRequestFinished) states_[index].request = json.value("request", "");
-    if (name == event::kRepeatFinished && detail_ == Detail::kFull) states_[index].row.repeats.push_back(json.dump());
+    if (name == event::kRepeatFinished && detail_ == Detail::kFull) return repeat_finished(index, json);
     return name == event::kCaseFinished ? case_finished(index, json) : Status();
   }
 
@@ -198,6 +199,17 @@ class Reader {
   }
 
   // The first verdict of a case stands.
+  // Kept as it is written, for a resumed run to go on from; so its members are of the types that this reads.
+  Status repeat_finished(size_t index, const Json& json) {
+    if (const Result<CaseVerdict> verdict = parse_case_verdict(json.value("verdict", Json())); !verdict) {
+      return verdict.status().with(std::string(event::kRepeatFinished));
+    }
+    for (const char* text : {"actual", "log", "difference"}) std::ignore = json.value(text, "");
+    std::ignore = json.value("engine_failed", false);
+    states_[index].row.repeats.push_back(json.dump());
+    return {};
+  }
+
   Status case_finished(size_t index, Json& json) {
     if (states_[index].row.finished) return {};
     Json verdict = json.value("verdict", Json::object());

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/run/repeat_count.h"
+
 namespace assay::run {
 namespace {
 
@@ -71,6 +73,34 @@ TEST(Repeats, ThoseThatDidNotRunAreCounted) {
 TEST(Repeats, FoldersOfLaterRepeatsLieBelowThatOfTheFirst) {
   EXPECT_EQ(folder_of_repeat("out", "moe/a", 1), "out/cases/moe/a");
   EXPECT_EQ(folder_of_repeat("out", "moe/a", 3), "out/cases/moe/a/repeat_3");
+}
+
+TEST(RepeatsWanted, TheCommandCountsMoreThanTheCaseAndTheCaseMoreThanSetAndItsSettings) {
+  RunOptions options;
+  CaseSettings own;
+  const std::string two = "2";
+  EXPECT_EQ(*repeats_wanted(options, own, nullptr), 1);
+  own.repeat = 5;
+  EXPECT_EQ(*repeats_wanted(options, own, nullptr), 5);
+  options.variables["N_REPEAT"] = "";
+  EXPECT_EQ(*repeats_wanted(options, own, nullptr), 5);
+  options.variables["N_REPEAT"] = "3";
+  EXPECT_EQ(*repeats_wanted(options, own, nullptr), 3);
+  EXPECT_EQ(*repeats_wanted(options, own, &two), 2);
+  options.repeat = 7;
+  EXPECT_EQ(*repeats_wanted(options, own, &two), 7);
+}
+
+TEST(RepeatsWanted, AreAWholeNumberOrRefused) {
+  for (const char* text : {"x", "0", "-1", "1.5", "1001", "3x", "99999999999999999999", "${N}"}) {
+    RunOptions options;
+    const std::string written = text;
+    const Result<int> of_case = repeats_wanted(options, {}, &written);
+    ASSERT_FALSE(of_case.ok()) << text;
+    EXPECT_THAT(of_case.status().message(), testing::HasSubstr("N_REPEAT '" + written + "'"));
+    options.variables["N_REPEAT"] = text;
+    EXPECT_FALSE(repeats_wanted(options, {}, nullptr).ok()) << text;
+  }
 }
 
 }  // namespace

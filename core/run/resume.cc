@@ -44,9 +44,8 @@ std::vector<std::string> differences(const RunRecord& record, const RunOptions& 
 size_t usable_repeats(const RowRecord& row) {
   size_t count = 0;
   for (const std::string& line : row.repeats) {
-    const Json event = Json::parse(line, nullptr, false);
-    const Json verdict = event.is_object() ? event.value("verdict", Json::object()) : Json::object();
-    if (verdict.value("verdict", std::string(to_string(Verdict::kInfra))) == to_string(Verdict::kInfra)) break;
+    const Result<CaseVerdict> verdict = parse_case_verdict(Json::parse(line).at("verdict"));  // read_run() saw to both
+    if (!verdict || verdict->verdict == Verdict::kInfra) break;
     ++count;
   }
   return count;

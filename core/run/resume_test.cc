@@ -157,6 +157,32 @@ TEST_F(Resume, RepeatsThatWereOverCount) {
   EXPECT_EQ(repeats, 2U);
 }
 
+TEST_F(Resume, ARepeatWhoseLineIsOfAnotherFormIsNamedWithIt) {
+  add_golden(add_case("a", {"ok echo"}), "ok echo", "echo");
+  options_.repeat = 2;
+  run();
+  const std::string whole = journal();
+  const size_t begin = whole.rfind('\n', whole.find(R"("event":"repeat_finished")")) + 1;
+  const Json sound = Json::parse(whole.substr(begin, whole.find('\n', begin) - begin));
+  for (const auto& [member, value] : std::vector<std::pair<const char*, Json>>{{"verdict", "x"},
+                                                                               {"verdict", 7},
+                                                                               {"verdict", nullptr},
+                                                                               {"verdict", {{"verdict", "x"}}},
+                                                                               {"actual", 7},
+                                                                               {"log", Json::array()},
+                                                                               {"difference", 1.5},
+                                                                               {"engine_failed", "no"}}) {
+    Json line = sound;
+    line[member] = value;
+    set_journal(whole.substr(0, begin) + line.dump() + "\n");
+    resume();
+    ASSERT_FALSE(result_->ok()) << line;
+    EXPECT_EQ(result_->status().code(), StatusCode::kInvalid) << line;
+    EXPECT_THAT(result_->status().message(), HasSubstr("results.jsonl:"));
+    EXPECT_THAT(result_->status().message(), HasSubstr("repeat_finished"));
+  }
+}
+
 TEST_F(Resume, ARunThatIsStillGoingOnIsRefused) {
   add_cases();
   run();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/plugin/registry.h"
@@ -145,8 +146,11 @@ Result<Ending> supervise_here(const RunOptions& options, const Plan& plan, Recor
 Result<Ending> supervise_launched(const RunOptions& options, const Plan& plan, Recorder& recorder, Launched& launched) {
   const auto interval = std::chrono::milliseconds(static_cast<int64_t>(launched.options.heartbeat * 1000 / 6));
   Result<std::unique_ptr<Heartbeat>> heart =
-      Heartbeat::start(options.output / "workers" / "heartbeat", launched.run_id, interval);
+      Heartbeat::start(options.output / "workers" / "heartbeat", launched.run_id, plan.first_worker, interval);
   if (!heart) return heart.status();
+  if (plan.first_worker > 0) {  // those of an earlier session that still live end before their cases are run again
+    std::this_thread::sleep_for(2 * Leash::look_interval(launched.options.heartbeat));
+  }
   LaunchedSupervisor supervisor(options, plan, recorder, launched.launcher, launched.options);
   supervisor.run();
   return Ending{supervisor.crashes(), supervisor.cancelled()};

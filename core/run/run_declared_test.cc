@@ -278,7 +278,7 @@ TEST_F(RepeatedRun, NRepeatOfEnvVarsCountsUnlessTheRunSaysOtherwise) {
   EXPECT_THAT(outcome("thrice").repeats, SizeIs(3));
   EXPECT_THAT(outcome("once").repeats, IsEmpty());
   EXPECT_EQ(verdict("bad"), "INVALID");
-  EXPECT_THAT(reason("bad"), HasSubstr("N_REPEAT 'often': a whole number from 1 to 1000"));
+  EXPECT_THAT(reason("bad"), HasSubstr("N_REPEAT 'often': expected a whole number from 1 to 1000"));
   options_.repeat = 1;
   run();
   EXPECT_THAT(outcome("thrice").repeats, IsEmpty());

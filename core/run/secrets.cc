@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/command/environment.h"
+#include "core/command/files_below.h"
 #include "core/run/listed_secrets.h"
 
 namespace assay::run {
@@ -19,10 +21,37 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kOpen = "${assay-secret:";  // number} follows
 
-void replace_all(std::string* text, std::string_view what, const std::string& by) {
-  for (size_t at = text->find(what); at != std::string::npos; at = text->find(what, at + by.size())) {
-    text->replace(at, what.size(), by);
+// `text` with placeholders for spellings[from ...]. What a placeholder stands for, and the placeholder itself, is not
+// looked at again: a secret may be part of another, or of a placeholder's own words.
+std::string hide(std::string_view text, const std::vector<std::string>& spellings, size_t from, bool* found) {
+  while (from < spellings.size() && text.find(spellings[from]) == std::string_view::npos) ++from;
+  if (from == spellings.size()) return std::string(text);
+  *found = true;
+  std::string hidden;
+  const std::string& spelling = spellings[from];
+  for (size_t at = text.find(spelling); at != std::string_view::npos; at = text.find(spelling)) {
+    hidden += hide(text.substr(0, at), spellings, from + 1, found) + fmt::format("{}{}}}", kOpen, from);
+    text.remove_prefix(at + spelling.size());
   }
+  return hidden + hide(text, spellings, from + 1, found);
+}
+
+// The inverse of hide(); false: a placeholder that no value belongs to.
+bool reveal(std::string* text, const std::vector<std::string>& values) {
+  std::string revealed;
+  std::string_view left = *text;
+  for (size_t at = left.find(kOpen); at != std::string_view::npos; at = left.find(kOpen)) {
+    revealed += left.substr(0, at);
+    left.remove_prefix(at + kOpen.size());
+    size_t index = 0;
+    const auto [stop, error] = std::from_chars(left.data(), left.data() + left.size(), index);
+    const auto digits = static_cast<size_t>(stop - left.data());
+    if (error != std::errc() || !left.substr(digits).starts_with('}') || index >= values.size()) return false;
+    revealed += values[index];
+    left.remove_prefix(digits + 1);
+  }
+  *text = revealed.append(left);
+  return true;
 }
 
 void each_string(Json* json, const std::function<void(std::string*)>& visit) {
@@ -32,6 +61,14 @@ void each_string(Json* json, const std::function<void(std::string*)>& visit) {
 }
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// Value of kSecretsVariable; none where it is no list of strings.
+std::vector<std::string> values_of(const std::string& secrets) {
+  const Json json = Json::parse(secrets, nullptr, false);
+  const auto is_string = [](const Json& value) { return value.is_string(); };
+  if (!json.is_array() || !std::all_of(json.begin(), json.end(), is_string)) return {};
+  return json.get<std::vector<std::string>>();
+}
 
 bool is_listing(const std::string& name) { return name == "environment" || name == "variables"; }
 
@@ -57,9 +94,8 @@ command::Redactor secrets_of_worker(const WorkerPlan& plan, const std::string& s
   command::Redactor redactor(command::own_environment());
   add_listed_secrets(plan.backend_options, &redactor);
   for (const CaseOrder& order : plan.cases) add_listed(order, &redactor);
-  const Json values = Json::parse(secrets.empty() ? "[]" : secrets, nullptr, false);
-  for (const Json& value : values.is_array() ? values : Json::array()) {
-    if (value.is_string()) redactor.add("SECRET", value.get_ref<const std::string&>());
+  for (const std::string& value : values_of(secrets)) {
+    if (value != kOpen) redactor.add("SECRET", value);
   }
   return redactor;
 }
@@ -70,19 +106,15 @@ Status clean_texts(const command::Redactor& redactor, const std::filesystem::pat
   if (redactor.empty()) return first;
   constexpr std::array<std::string_view, 4> kTexts = {".log", ".txt", ".json", ".jsonl"};
   constexpr size_t kLogs = 2;  // of kTexts
-  std::error_code code;
   std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, code), end;
-       !code && at != end; at.increment(code)) {
-    std::error_code ignored;
-    const std::string name = at->path().filename().string();
-    const bool results = name.starts_with("actual") || name == "reference.json";  // numbers, which stay as they are
-    const auto* last = below == Below::kAllTexts ? kTexts.end() : kTexts.begin() + kLogs;
-    const bool wanted = std::find(kTexts.begin(), last, at->path().extension().string()) != last && !results;
-    if (below == Below::kNoneButLogs) at.disable_recursion_pending();
-    if (wanted && !at->is_symlink(ignored) && at->is_regular_file(ignored)) files.push_back(at->path());
-  }
+  const bool all = below == Below::kAllTexts;
+  first = command::files_below(folder, all ? command::Walk::kAndThoseBelow : command::Walk::kFolderAlone, &files)
+              .with("secrets cannot be taken out");
+  const auto* last = all ? kTexts.end() : kTexts.begin() + kLogs;
   for (const fs::path& file : files) {
+    const std::string name = file.filename().string();
+    const bool results = name.starts_with("actual") || name == "reference.json";  // numbers, which stay as they are
+    if (results || std::find(kTexts.begin(), last, file.extension().string()) == last) continue;
     if (Status done = redactor.file(file); !done.ok() && first.ok()) first = done;
   }
   return first;
@@ -110,18 +142,13 @@ void redact(const command::Redactor& redactor, Json* json) {
 }
 
 HiddenSecrets hide_secrets(const command::Redactor& redactor, const std::string& text) {
-  if (redactor.empty()) return {text, ""};
+  if (redactor.empty() && text.find(kOpen) == std::string::npos) return {text, ""};
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return {text, ""};
   bool found = false;
-  const std::vector<std::string>& spellings = redactor.spellings();
-  each_string(&json, [&](std::string* value) {
-    for (size_t i = 0; i < spellings.size(); ++i) {
-      if (value->find(spellings[i]) == std::string::npos) continue;
-      replace_all(value, spellings[i], fmt::format("{}{}}}", kOpen, i));
-      found = true;
-    }
-  });
+  std::vector<std::string> spellings = redactor.spellings();
+  spellings.emplace_back(kOpen);  // a text that happens to look like a placeholder stays what it is
+  each_string(&json, [&](std::string* value) { *value = hide(*value, spellings, 0, &found); });
   if (!found) return {text, ""};
   return {dump(json) + "\n", dump(Json(spellings))};
 }
@@ -129,20 +156,21 @@ HiddenSecrets hide_secrets(const command::Redactor& redactor, const std::string&
 Result<std::string> reveal_secrets(const std::string& text, const std::string& secrets) {
   if (text.find(kOpen) == std::string::npos) return text;
   Json json = Json::parse(text, nullptr, false);
-  const Json values = Json::parse(secrets.empty() ? "[]" : secrets, nullptr, false);
-  if (json.is_discarded() || !values.is_array()) return invalid("worker plan: it is no JSON document");
-  if (values.empty()) {
+  if (json.is_discarded()) return invalid("worker plan: it is no JSON document");
+  if (secrets.empty()) {
     return invalid(
         fmt::format("worker plan: it has placeholders of secrets, but {} is not set; a plan is started by "
                     "the runner that wrote it",
                     kSecretsVariable));
   }
-  each_string(&json, [&](std::string* value) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      replace_all(value, fmt::format("{}{}}}", kOpen, i), values[i].get<std::string>());
-    }
-  });
-  return dump(json) + "\n";
+  const std::vector<std::string> values = values_of(secrets);
+  bool fits = true;
+  each_string(&json, [&](std::string* value) { fits = reveal(value, values) && fits; });
+  if (fits) return dump(json) + "\n";
+  return invalid(
+      fmt::format("worker plan: it has placeholders of secrets that {} does not hold ({} value(s)); a plan "
+                  "is started by the runner that wrote it",
+                  kSecretsVariable, values.size()));
 }
 
 }  // namespace assay::run

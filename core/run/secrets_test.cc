@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 
 namespace assay::run {
 namespace {
@@ -92,6 +93,54 @@ TEST(Secrets, OfAPlanTravelBesideIt) {
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(Json::parse(*back), plan);
   EXPECT_EQ(reveal_secrets(hidden.text, "").status().code(), StatusCode::kInvalid);
+}
+
+TEST(Secrets, ThatArePartsOfEachOtherOrOfAPlaceholderComeBackAsTheyWere) {
+  const std::vector<std::string> values = {
+      "secret", "assay", "${assay-secret:", "assay-secret:0}", "secretsecret", "cretas", "0000", "${as"};
+  command::Redactor known;
+  for (const std::string& value : values) known.add("A_KEY", value);
+  std::mt19937 random(11);
+  for (int round = 0; round < 500; ++round) {
+    std::string text;
+    for (size_t part = random() % 8; part > 0; --part) {
+      text +=
+          random() % 3 == 0 ? std::string("${assay-secret:0}").substr(random() % 17) : values[random() % values.size()];
+    }
+    const std::string plan = Json{{"prompts", {text}}}.dump() + "\n";
+    const HiddenSecrets hidden = hide_secrets(known, plan);
+    const Result<std::string> back = reveal_secrets(hidden.text, hidden.secrets);
+    ASSERT_TRUE(back.ok()) << back.status().message() << "\n" << hidden.text;
+    ASSERT_EQ(*back, plan) << hidden.text;
+  }
+}
+
+TEST(Secrets, ALongerOneIsHiddenWholeWhereAShorterOneOverlapsIt) {
+  command::Redactor known;
+  known.add("A_KEY", "xxab");
+  known.add("B_KEY", "abcdefgh");
+  EXPECT_THAT(hide_secrets(known, R"({"a":"xxabcdefgh"})").text, Not(HasSubstr("cdefgh")));
+}
+
+TEST(Secrets, ATextThatLooksLikeAPlaceholderIsKeptWithAndWithoutSecrets) {
+  const std::string plan = R"({"prompts":["${assay-secret:0}","${assay-secret:x","abcd1234"]})"
+                           "\n";
+  const std::vector<command::Redactor> all = {redactor(), command::Redactor()};
+  for (const command::Redactor& known : all) {
+    const HiddenSecrets hidden = hide_secrets(known, plan);
+    const Result<std::string> back = reveal_secrets(hidden.text, hidden.secrets);
+    ASSERT_TRUE(back.ok()) << back.status().message();
+    EXPECT_EQ(*back, plan);
+  }
+}
+
+TEST(Secrets, APlaceholderWithoutItsValueIsRefused) {
+  for (const char* text : {"${assay-secret:7}", "${assay-secret:}", "${assay-secret:-1}", "${assay-secret:0"}) {
+    const Result<std::string> plan = reveal_secrets(Json{{"a", text}}.dump(), R"(["abcd1234"])");
+    ASSERT_FALSE(plan.ok()) << *plan;
+    EXPECT_THAT(plan.status().message(), HasSubstr("ASSAY_SECRETS does not hold (1 value(s))"));
+  }
+  EXPECT_FALSE(reveal_secrets(R"({"a":"${assay-secret:0}"})", R"([7])").ok());
 }
 
 TEST(Secrets, APlanWithoutAnyStaysAsItIs) {

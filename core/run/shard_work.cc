@@ -11,6 +11,7 @@
 #include "core/discover/list.h"
 #include "core/run/durations.h"
 #include "core/run/relation_rows.h"
+#include "core/run/repeat_count.h"
 #include "core/run/shards.h"
 
 namespace assay::run {
@@ -19,18 +20,21 @@ namespace {
 constexpr double kPromptFile = 16;   // prompts that a file counts for: it may lie on a machine that is not this one
 constexpr double kLoadTokens = 10;   // a load without a recorded time takes as long as so many tokens
 constexpr double kEstimates = 1e12;  // sum of all times where no duration is recorded
-constexpr double kLongest = 1e15;    // microseconds
+constexpr double kAllTime = 1e18;    // ticks, of all pieces and loads together: below 2^60, see partition.h
+constexpr double kMostArgument =
+    1e9;  // an argument counts for: products of all of them stay far from the largest double
 constexpr const char* kReplay = "replay";  // computes nothing: its cases are all alike
 
-// A number among the arguments as they are written; 0: absent, or not a plain one.
+// A number among the arguments as they are written, at most kMostArgument; 0: absent, or not a plain one.
 double number(const TestCase& test, std::string_view key) {
   double value = 0;
   for (const ModelArg& argument : test.model_args.entries) {
     if (argument.key != key) continue;
     const std::string& text = argument.text;
-    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc() || !(value > 0)) value = 0;
+    const std::errc error = std::from_chars(text.data(), text.data() + text.size(), value).ec;
+    if (error != std::errc() || !std::isfinite(value) || value < 0) value = 0;
   }
-  return value;
+  return std::min(value, kMostArgument);
 }
 
 double prompts(const TestCase& test) {
@@ -52,15 +56,10 @@ double token_work(const TestCase& test) {
       1.0, number(test, "--num-layers") * width * (4 * width + 3 * inner) + 2 * width * number(test, "--vocab-size"));
 }
 
+// A case whose N_REPEAT is no number, or only with the machine's variables, counts once.
 int repeats(const TestCase& test, const RunOptions& options, const CaseSettings& own) {
-  if (options.repeat > 0) return options.repeat;
-  for (const EnvVar& variable : test.env_vars) {
-    int value = 0;
-    const std::string& text = variable.value;
-    if (variable.name != "N_REPEAT") continue;
-    if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc() && value > 0) return value;
-  }
-  return std::max(own.repeat, 1);
+  const Result<int> wanted = repeats_wanted(options, own, written_repeats(test));
+  return wanted ? *wanted : 1;
 }
 
 // Of one row, all repeats.
@@ -68,7 +67,7 @@ double row_work(const TestCase& test, const RunOptions& options, const CaseSetti
   if (engine_name(test, options, own) == kReplay) return 1;
   const double tokens = relation.empty() ? prompts(test) * (1 + number(test, "--num-tokens-to-generate"))
                                          : relation_tokens(relation, parameters_of(test));
-  return token_work(test) * tokens * repeats(test, options, own);
+  return std::max(1.0, token_work(test) * tokens * repeats(test, options, own));
 }
 
 double median(std::vector<double> values) {
@@ -78,7 +77,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-int64_t ticks(double value) { return static_cast<int64_t>(std::clamp(std::round(value), 0.0, kLongest)); }
+// `value` is finite.
+int64_t ticks(double value, double most) { return static_cast<int64_t>(std::clamp(std::round(value), 0.0, most)); }
 
 // Seconds of a unit of work, by engine, and over all.
 class Scale {
@@ -90,7 +90,7 @@ class Scale {
   bool known() const { return !all_.empty(); }
   void settle() {
     for (const auto& [engine, ratios] : by_engine_) medians_[engine] = median(ratios);
-    median_ = median(all_);
+    if (known()) median_ = median(all_);
   }
   double of(const std::string& engine) const {
     const auto found = medians_.find(engine);
@@ -101,7 +101,7 @@ class Scale {
   std::map<std::string, std::vector<double>> by_engine_;
   std::vector<double> all_;
   std::map<std::string, double> medians_;
-  double median_ = 1;
+  double median_ = 1;  // without any recorded duration: work itself is the time
 };
 
 struct Row {
@@ -183,16 +183,17 @@ ShardWork shard_work(const RunOptions& options, const Filter& filter, const Dura
     }
     tick = kEstimates / std::max(all, 1.0);
   }
+  const double most = std::floor(kAllTime / static_cast<double>(rows.size() + loads.size() + 1));  // a time
   for (size_t i = 0; i < rows.size(); ++i) {
     double time = 0;
     for (const Row& row : rows[i]) {
       time += row.seconds >= 0 ? row.seconds : row.work * scale.of(engines[made.work.pieces[i].group]);
     }
-    made.work.pieces[i].time = std::max<int64_t>(1, ticks(time * tick));
+    made.work.pieces[i].time = std::max<int64_t>(1, ticks(time * tick, most));
   }
   for (size_t g = 0; g < loads.size(); ++g) {
     const double load = idle[g] ? 0 : loads[g].empty() ? load_work[g] * scale.of(engines[g]) : median(loads[g]);
-    made.work.loads.push_back(ticks(load * tick));
+    made.work.loads.push_back(ticks(load * tick, most));
   }
   return made;
 }

@@ -158,6 +158,54 @@ TEST(Shards, ACaseThatWasSkippedTakesNoTimeAndLoadsNothing) {
   EXPECT_THAT(durations_json({skipped}), HasSubstr("large"));
 }
 
+TEST(Shards, WithoutDurationsTimesAndLoadsAreInProportionToTheWork) {
+  RunOptions options;
+  options.cases = {make_case("short", "a", 9), make_case("long", "a", 9'999), make_case("other", "b", 9)};
+  const ShardWork work = shard_work(options, *Filter::parse(""), {});
+  EXPECT_FALSE(work.seconds);
+  ASSERT_EQ(work.work.pieces.size(), 3U);
+  ASSERT_EQ(work.work.loads.size(), 2U);
+  const double unit = static_cast<double>(work.work.pieces[0].time);
+  EXPECT_GT(unit, 1e6) << "an estimate has digits enough to divide by";
+  EXPECT_NEAR(static_cast<double>(work.work.pieces[1].time) / unit, 1000, 1e-3);
+  EXPECT_EQ(work.work.pieces[2].time, work.work.pieces[0].time);
+  EXPECT_NEAR(static_cast<double>(work.work.loads[0]) / unit, 1, 1e-3) << "a load counts as ten tokens";
+}
+
+TEST(Shards, WithoutDurationsALongCaseHasAShardOfItsOwn) {
+  RunOptions options = with_cases(20, 1);
+  options.cases[7] = make_case("case7", "${ROOT}/model0", 10'000);
+  const std::vector<int> shards = shards_of(options, 2, {});
+  for (size_t i = 0; i < shards.size(); ++i) EXPECT_EQ(shards[i] == shards[7], i == 7) << i;
+}
+
+TEST(Shards, NumbersBeyondAllMeasureAreDividedToo) {
+  constexpr int64_t kLimit = int64_t{1} << 60;
+  for (const char* size : {"inf", "nan", "-inf", "1e200", "1e308", "1e999", "-5", "99999999999999999999", "x"}) {
+    for (const bool recorded : {false, true}) {
+      RunOptions options = with_cases(3'000, 1'500);
+      for (TestCase& test : options.cases) {
+        for (ModelArg& argument : test.model_args.entries) {
+          if (argument.key != "--load" && argument.key != "--prompts") argument.text = size;
+        }
+      }
+      Durations durations;
+      if (recorded) durations.cases["case0"] = {.seconds = 1e9, .load_seconds = 1e9};
+      options.cases[0] = make_case("case0", "small", 1);
+      const ShardWork work = shard_work(options, *Filter::parse(""), durations);
+      int64_t sum = 0;
+      for (const auto& piece : work.work.pieces) {
+        ASSERT_GE(piece.time, 1);
+        ASSERT_LT(sum += piece.time, kLimit) << size;
+      }
+      for (const int64_t load : work.work.loads) {
+        ASSERT_GE(load, 0);
+        ASSERT_LT(sum += load, kLimit) << size;
+      }
+    }
+  }
+}
+
 TEST(Shards, RepeatsCountAsOftenAsTheyAreRun) {
   RunOptions options;
   options.cases = {make_case("one", "a")};
@@ -165,6 +213,18 @@ TEST(Shards, RepeatsCountAsOftenAsTheyAreRun) {
   Durations durations;
   durations.cases["one"] = {.seconds = 4, .load_seconds = 0, .repeats = 2};
   EXPECT_EQ(shard_work(options, *Filter::parse(""), durations).work.pieces[0].time, 12'000'000);
+}
+
+TEST(Shards, RepeatsAreCountedAsTheRunCountsThem) {
+  RunOptions options;
+  options.cases = {make_case("one", "a"), make_case("two", "a")};
+  options.cases[1].env_vars.push_back({.name = "N_REPEAT", .value = "5", .place = {}});
+  options.variables["N_REPEAT"] = "3";
+  Durations durations;
+  durations.cases["one"] = durations.cases["two"] = {.seconds = 2, .load_seconds = 0};
+  const ShardWork work = shard_work(options, *Filter::parse(""), durations);
+  EXPECT_EQ(work.work.pieces[0].time, 6'000'000);
+  EXPECT_EQ(work.work.pieces[1].time, 10'000'000);
 }
 
 TEST(Shards, RelationsOfACaseStayTogetherAndCount) {

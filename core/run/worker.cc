@@ -176,10 +176,10 @@ int run_worker(const std::filesystem::path& plan_file, const std::filesystem::pa
   const bool launched = !plan->heartbeat.empty();
   std::unique_ptr<Leash> leash;
   if (launched) {
-    if (Status status = skip_what_is_done(event_file, &*plan); !status.ok()) return complain(status);
     Result<std::unique_ptr<Leash>> tied = Leash::tie(*plan, event_file);
     if (!tied) return complain(tied.status());
     leash = *std::move(tied);
+    if (Status status = skip_what_is_done(event_file, &*plan); !status.ok()) return complain(status);
   }
   Result<EventWriter> writer = launched ? EventWriter::go_on(event_file) : EventWriter::create(event_file);
   if (!writer) return complain(writer.status());

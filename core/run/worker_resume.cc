@@ -17,10 +17,8 @@ namespace assay::run {
 using Json = nlohmann::ordered_json;
 
 Status skip_what_is_done(const std::filesystem::path& events, WorkerPlan* plan) {
-  std::error_code code;
-  if (!std::filesystem::exists(events, code)) return {};
   const Result<std::vector<std::string>> lines = read_event_lines(events);
-  if (!lines) return lines.status();
+  if (!lines) return lines.status().code() == StatusCode::kNotFound ? Status() : lines.status();
   std::set<std::string> finished;
   std::map<std::string, int> repeats;  // the last one that ended
   std::string running;
@@ -48,6 +46,7 @@ Status skip_what_is_done(const std::filesystem::path& events, WorkerPlan* plan) 
       order.first_repeat = std::max(order.first_repeat, found->second + 1);
     }
     if (order.id != running) continue;
+    std::error_code code;  // what cannot be removed costs nothing but room
     std::filesystem::remove_all(folder_of_repeat(plan->output, order.id, order.first_repeat) / kResavedFolder, code);
   }
   return {};
