@@ -87,6 +87,7 @@ class ProcessEngine : public testing::Test {
     return all;
   }
   json run(const json& options, const std::vector<std::string>& more = {}) {
+    fs::remove_all(folder_.path() / "out");  // a run is not replaced
     output_ = run_program("assay", words(options, more));
     const json cases = json::parse(output_.out, nullptr, false);
     EXPECT_TRUE(cases.is_array() && cases.size() == 1) << output_.out << output_.err;

@@ -123,6 +123,7 @@ TEST_F(Shards, MergedTheyAreTheRunThatTheyDivide) {
   EXPECT_EQ(assay({"run", "--resume", "all", "--quiet"}).code, 1);
   EXPECT_EQ(verdicts("all"), verdicts("whole"));
   EXPECT_EQ(merge(outputs, "all").code, 2) << "but not one that has been resumed";
+  fs::remove_all(folder_.path() / "s1");
   EXPECT_EQ(shard(1, 4, {"--durations", "all/durations.json"}).code / 2, 0);
 }
 
@@ -169,6 +170,81 @@ TEST_F(Shards, AMergeFilledInLaterNamesNoShardAsMissing) {
   EXPECT_EQ(verdicts("all").size(), 9U);
 }
 
+TEST_F(Shards, ACaseInTheFolderOfAnotherIsMergedLikeAnyOther) {
+  for (const char* name : {"p", "p/child", "p/child/grandchild", "p/repeat_2", "q/deep/case"}) {
+    replayed_case(folder_.path() / "cases" / name, std::string("text of ") + name);
+  }
+  EXPECT_EQ(run("whole", {"--repeat", "2"}).code, 0);
+  EXPECT_THAT(read_file(folder_ / "whole/cases/p/repeat_2/actual.json"), HasSubstr("\"text of p\""));
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{}, {"--copy"}}) {
+    const std::string output = "all" + std::to_string(more.size());
+    const Output merged = merge({"whole"}, output, more);
+    EXPECT_EQ(merged.code, 0) << merged.err;
+    EXPECT_EQ(verdicts(output), verdicts("whole"));
+    for (const char* file : {"p", "p/repeat_2", "p/child", "p/child/repeat_2", "p/child/grandchild", "p/repeat_2~",
+                             "p/repeat_2~/repeat_2", "q/deep/case"}) {
+      const std::string actual = std::string("/cases/") + file + "/actual.json";
+      EXPECT_EQ(read_file(folder_ / (output + actual)), read_file(folder_ / ("whole" + actual))) << file;
+      EXPECT_NE(read_file(folder_ / (output + actual)), "") << file;
+    }
+  }
+}
+
+TEST_F(Shards, AMergeThatAloneHasResultsIsNotReplaced) {
+  add_cases(3);
+  for (int i = 1; i <= 3; ++i) shard(i, 3);
+  EXPECT_EQ(merge({"s1", "s2"}, "all", {"--copy"}).code, 3);
+  EXPECT_EQ(merge({"s1", "s3"}, "all").code, 3) << "s2 is still there";
+  EXPECT_EQ(merge({"s1", "s2"}, "all", {"--copy"}).code, 3);
+  fs::remove_all(folder_.path() / "s2");
+  const std::string before = read_file(folder_ / "all/results.jsonl");
+  const Output refused = merge({"s1", "s3"}, "all");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("alone has the results"));
+  EXPECT_EQ(read_file(folder_ / "all/results.jsonl"), before);
+  EXPECT_EQ(merge({"all", "s3"}, "complete").code, 0) << "what the line says to do";
+}
+
+TEST_F(Shards, ARunIsNotReplaced) {
+  add_cases(2);
+  EXPECT_EQ(run("out").code, 0);
+  const std::string before = read_file(folder_ / "out/results.jsonl");
+  const Output refused = run("out");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--resume"));
+  EXPECT_EQ(read_file(folder_ / "out/results.jsonl"), before);
+}
+
+TEST_F(Shards, ACaseThatTheDivisionDoesNotKnowIsRefused) {
+  add_cases(4);
+  for (int i = 1; i <= 2; ++i) shard(i, 2);
+  std::string journal = read_file(folder_ / "s1/results.jsonl");
+  const std::string planned = R"({"event":"case_planned","t":1,"case":"intruder","name":"intruder"})";
+  write_file(folder_ / "s1/results.jsonl", journal + planned + "\n");
+  const Output unknown = merge({"s1", "s2"}, "all");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("intruder"));
+  for (const char* id : {"../intruder", "/tmp/intruder", "m0/../../intruder"}) {
+    const std::string line = json{{"event", "case_planned"}, {"t", 1}, {"case", id}, {"name", id}}.dump();
+    write_file(folder_ / "s1/results.jsonl", journal + line + "\n");
+    const Output refused = merge({"s1", "s2"}, "all", {"--copy"});
+    EXPECT_EQ(refused.code, 2) << id;
+    EXPECT_THAT(refused.err, HasSubstr("expected a path below cases/")) << id;
+  }
+  EXPECT_FALSE(fs::exists(folder_.path() / "all"));
+}
+
+TEST_F(Shards, OneWhoseCasesAreAllSkippedIsNoFailure) {
+  write_file(
+      folder_.path() / "cases/skipped/model_config.yaml",
+      std::string(kConfig) + "METRICS: [generated_text]\nASSAY:\n  engine: replay\n  requires: [NOT_THERE_AT_ALL]\n");
+  EXPECT_EQ(run("whole").code, 4);
+  const Output only = shard(1, 1);
+  EXPECT_EQ(only.code, 0) << only.out << only.err;
+  EXPECT_EQ(verdicts("s1").at("skipped"), "SKIPPED");
+  EXPECT_EQ(merge({"s1"}, "all").code, 4) << "of the whole run it says something";
+}
+
 TEST_F(Shards, AFolderOfSomebodyElseIsNotEmptied) {
   add_cases(3);
   shard(1, 1);
@@ -205,6 +281,7 @@ TEST_F(Shards, WhatDoesNotBelongTogetherIsRefused) {
   run("of3", {"--shard", "2/3"});
   refused(merge({"s1", "of3"}, "m2"), "different divisions");
   replayed_case(folder_.path() / "cases/m0/case0", "another golden");
+  fs::remove_all(folder_.path() / "s2");
   shard(2, 2);
   refused(merge({"s1", "s2"}, "m2"), "different cases");
 }

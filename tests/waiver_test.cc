@@ -33,6 +33,7 @@ json run_in(const TemporaryFolder& folder, int code, const std::vector<std::stri
   std::vector<std::string> words = {"run",    folder / "cases", "--platform",  "here",
                                     "--json", "--output",       folder / "out"};
   words.insert(words.end(), more.begin(), more.end());
+  std::filesystem::remove_all(folder.path() / "out");  // a run is not replaced
   const Output run = run_program("assay", words);
   EXPECT_EQ(run.code, code) << run.out << run.err;
   return json::parse(run.out, nullptr, false);

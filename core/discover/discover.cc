@@ -4,12 +4,14 @@
 #include <atomic>
 #include <filesystem>
 #include <map>
+#include <string_view>
 #include <thread>
 
 #include "core/discover/case_reader.h"
 #include "core/discover/find_directories.h"
 #include "core/discover/yaml_tree.h"
 #include "core/golden/golden_name.h"
+#include "core/golden/text.h"
 
 namespace assay::discover {
 namespace {
@@ -25,15 +27,34 @@ GoldenFile golden_file(const std::string& file) {
   return {file, name.environment, name.platform};
 }
 
+// A name that JSON can hold, whatever the folder is called: bytes that are no UTF-8 become \xNN, and so does a
+// backslash before an x, so that no two folders have one name.
+std::string as_text(std::string_view raw) {
+  std::string made;
+  for (size_t at = 0; at < raw.size();) {
+    const text::CodePoint point = text::decode(raw, at);
+    const bool escape = !point.valid || raw.substr(at, 2) == "\\x";
+    if (escape) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(raw[at]);
+      made += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    } else {
+      made += raw.substr(at, point.length);
+    }
+    at += point.length;
+  }
+  return made;
+}
+
 // Path below the root; the folder's own name when it is the root.
 std::string name_below_root(const FoundDirectory& found) {
   if (found.path.size() > found.root.size()) {
     std::string name = found.path.substr(found.root.size());
     name.erase(0, name.find_first_not_of('/'));
-    return name;
+    return as_text(name);
   }
   const std::string own = absolute_of(found.path).filename().string();
-  return own.empty() ? "root" : own;
+  return own.empty() ? "root" : as_text(own);
 }
 
 // Gives every case that shares its name with another one further parent folders in front, until names are unique.
@@ -49,7 +70,7 @@ void make_names_unique(std::vector<TestCase>& cases) {
         const size_t levels = static_cast<size_t>(std::count(name.begin(), name.end(), '/')) + 2;
         size_t at = full.size();
         for (size_t i = 0; i < levels && at != std::string::npos && at != 0; ++i) at = full.rfind('/', at - 1);
-        std::string longer = at == std::string::npos || at == 0 ? full : full.substr(at + 1);
+        std::string longer = as_text(at == std::string::npos || at == 0 ? full : full.substr(at + 1));
         again |= longer != test_case->name;
         test_case->name = std::move(longer);
       }
@@ -63,6 +84,7 @@ TestCase read_case(const FoundDirectory& found) {
   test_case.dir = found.path;
   test_case.config = (found.path.ends_with('/') ? found.path : found.path + "/") + "model_config.yaml";
   test_case.model = absolute_of(found.path).parent_path().filename().string();
+  test_case.model = as_text(test_case.model);
   for (const std::string& file : found.goldens) test_case.goldens.push_back(golden_file(file));
   test_case.error = found.error;
   if (!found.error.ok()) return test_case;

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/discover/case_reader.h"
 
@@ -76,6 +77,28 @@ TEST_F(Discover, SurvivesLoopsOfLinks) {
   fs::create_directory_symlink(at(""), at("moe/a/up"));
   fs::create_symlink("self", at("moe/self"));
   EXPECT_THAT(names({at("")}), ElementsAre("moe/a"));
+}
+
+TEST_F(Discover, RefusesALinkToAFolderAboveThePath) {
+  put("moe/a/model_config.yaml", kSmall);
+  put("other/b/model_config.yaml", kSmall);
+  fs::create_directory_symlink("..", at("moe/loop"));
+  fs::create_directory_symlink("../../..", at("moe/a/high"));
+  const auto cases = discover({at("moe")});
+  ASSERT_TRUE(cases.ok());
+  ASSERT_EQ(cases->size(), 3U) << "one case and two links";
+  EXPECT_TRUE((*cases)[0].error.ok());
+  for (const size_t link : {1, 2}) EXPECT_THAT((*cases)[link].error.message(), HasSubstr("leads to a folder above"));
+  EXPECT_THAT(names({at("")}), testing::IsSupersetOf({"moe/a", "other/b"})) << "below the path it is walked once";
+}
+
+TEST_F(Discover, NamesAreTextAndDifferWhateverFoldersAreCalled) {
+  const std::vector<std::string> folders = {"m/\xff", "m/\xfe", "m/\\xff", "m/\\x5cxff", "m/\xc3\xa4", "m/a\\b"};
+  for (const std::string& folder : folders) put(folder + "/model_config.yaml", kSmall);
+  const std::vector<std::string> found = names({at("")});
+  EXPECT_THAT(found, testing::UnorderedElementsAre("m/\\xff", "m/\\xfe", "m/\\x5cxff", "m/\\x5cx5cxff", "m/\xc3\xa4",
+                                                   "m/a\\b"));
+  for (const std::string& name : found) EXPECT_EQ(nlohmann::json::parse(nlohmann::json(name).dump()), name);
 }
 
 TEST_F(Discover, GivesEqualFoldersOfDifferentRootsDifferentNames) {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <set>
+#include <system_error>
 
 #include "core/golden/golden_name.h"
 
@@ -34,16 +36,28 @@ struct Closer {
 class Walker {
  public:
   Walker(std::string root, std::vector<DirectoryId>& seen, std::vector<FoundDirectory>& found)
-      : root_(std::move(root)), seen_(seen.begin(), seen.end()), all_seen_(seen), found_(found) {}
+      : root_(std::move(root)), seen_(seen.begin(), seen.end()), all_seen_(seen), found_(found) {
+    std::error_code code;
+    for (std::filesystem::path at = std::filesystem::canonical(root_, code); at.has_relative_path();) {
+      at = at.parent_path();
+      struct stat info {};
+      if (::stat(at.c_str(), &info) == 0) above_.insert({info.st_dev, info.st_ino});
+    }
+  }
 
   void walk(const std::string& path) {
     struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) return refuse(path);
+    if (::stat(path.c_str(), &info) != 0) return refuse(path, unlistable(path));
     const DirectoryId id{info.st_dev, info.st_ino};
+    if (above_.count(id) > 0) {
+      return refuse(path,
+                    invalid(path + ": leads to a folder above " + root_ +
+                            ", all of whose cases it would bring in; remove the link, or give that folder as PATH"));
+    }
     if (!seen_.insert(id).second) return;
     all_seen_.push_back(id);
     const std::unique_ptr<DIR, Closer> directory(::opendir(path.c_str()));
-    if (directory == nullptr) return refuse(path);
+    if (directory == nullptr) return refuse(path, unlistable(path));
     FoundDirectory here{root_, path, {}, {}};
     bool is_case = false;
     std::vector<std::string> below;
@@ -67,11 +81,13 @@ class Walker {
   }
 
  private:
-  void refuse(const std::string& path) {
-    found_.push_back({root_, path, {}, infra(path + ": the directory cannot be listed: " + std::strerror(errno))});
+  static Status unlistable(const std::string& path) {
+    return infra(path + ": the directory cannot be listed: " + std::strerror(errno));
   }
+  void refuse(const std::string& path, Status error) { found_.push_back({root_, path, {}, std::move(error)}); }
 
   std::string root_;
+  std::set<DirectoryId> above_;
   std::set<DirectoryId> seen_;
   std::vector<DirectoryId>& all_seen_;
   std::vector<FoundDirectory>& found_;

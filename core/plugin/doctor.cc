@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/golden/text.h"
 #include "core/plugin/host.h"
 #include "core/plugin/probe.h"
 
@@ -33,6 +34,9 @@ constexpr std::array<std::pair<uint64_t, const char*>, 15> kCapabilities = {
      {ASSAY_CAP_L2, "L2"},
      {ASSAY_CAP_L3, "L3"},
      {ASSAY_CAP_TRAIN, "train"}}};
+
+// A file may have any name.
+std::string printable(const std::filesystem::path& path) { return text::printable(path.string()); }
 
 // Loads `file` in a child and carries its descriptor over as JSON.
 void examine(DoctorRow* row) {
@@ -122,10 +126,11 @@ std::string to_text(const DoctorReport& report) {
   for (const SearchDir& dir : report.dirs) {
     const bool unreadable =
         std::find(report.unreadable.begin(), report.unreadable.end(), dir.path) != report.unreadable.end();
-    out += fmt::format("  {}{}\n", dir.path.string(), unreadable ? "  (cannot be read)" : "");
+    out += fmt::format("  {}{}\n", printable(dir.path), unreadable ? "  (cannot be read)" : "");
   }
   for (const DoctorRow& row : report.rows) {
-    const std::string what = row.kind.empty() ? row.file.filename().string() : row.kind + " " + row.name;
+    const std::string what =
+        row.kind.empty() ? printable(row.file.filename()) : text::printable(row.kind + " " + row.name);
     if (row.ok) {
       out += fmt::format("{:<8} {} {} (ABI {}): {}\n", row.shadowed_by.empty() ? "ok" : "shadowed", what, row.version,
                          row.abi, row.description);
@@ -134,10 +139,10 @@ std::string to_text(const DoctorReport& report) {
         out += fmt::format("         metrics: {}\n", fmt::join(row.metrics, ", "));
       }
     } else {
-      out += fmt::format("{:<8} {}: {}: {}\n", "BROKEN", what, row.failure, row.message);
+      out += fmt::format("{:<8} {}: {}: {}\n", "BROKEN", what, row.failure, text::printable(row.message));
     }
     if (!row.shadowed_by.empty()) {
-      out += fmt::format("         {} is not used: {} comes first\n", row.file.string(), row.shadowed_by.string());
+      out += fmt::format("         {} is not used: {} comes first\n", printable(row.file), printable(row.shadowed_by));
     }
   }
   if (report.rows.empty()) out += "no plugin files found\n";

@@ -193,6 +193,19 @@ TEST(LevelNames, ListWhatIsClaimed) {
   EXPECT_THAT(capability_names(ASSAY_CAP_L1 | ASSAY_CAP_L2), ElementsAre("L1", "L2"));
 }
 
+TEST_F(Registry, DoctorPrintsNoFileNameAsItIs) {
+  for (const char* name : {"e\x1b[31m\nok all is well.so", "\xff.so", "engine_\x1b[31m.so"}) {
+    std::ofstream(root_ / "installed" / name) << "x";
+  }
+  const DoctorReport report = doctor(options());
+  const std::string text = to_text(report);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_EQ(text.find('\xff'), std::string::npos) << text;
+  EXPECT_EQ(text.find("\nok all"), std::string::npos) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("\\x1b[31m\\nok all is well.so"), HasSubstr("\\xff.so")));
+  EXPECT_TRUE(nlohmann::json::accept(to_json(report)));
+}
+
 TEST_F(Registry, DoctorWithoutPluginsSaysSo) { EXPECT_THAT(to_text(doctor(options())), HasSubstr("no plugin files")); }
 
 }  // namespace

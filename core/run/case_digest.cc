@@ -1,58 +1,77 @@
 #include "core/run/case_digest.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
+#include <algorithm>
 
+#include "core/discover/arguments.h"
+#include "core/discover/input_path.h"
 #include "core/golden/digest.h"
 #include "core/run/event_file.h"
 
 namespace assay::run {
 namespace {
 
-constexpr size_t kEnd = size_t{32} << 10;
+constexpr size_t kSmall = size_t{64} << 10;
 
-// Up to `size` bytes at `offset`, appended to `text`.
-void read_at(int fd, size_t size, off_t offset, std::string* text) {
-  const size_t begin = text->size();
-  text->resize(begin + size);
-  size_t got = 0;
-  while (got < size) {
-    const ssize_t n = ::pread(fd, text->data() + begin + got, size - got, offset + static_cast<off_t>(got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    got += static_cast<size_t>(n);
+// Reads what files hold; each once, as cases share prompts and known texts.
+class Files {
+ public:
+  // A name, a size, and what the file holds; of a larger one its digest.
+  void add(const std::string& name, const std::string& path, std::string* text) {
+    const auto [known, is_new] = known_.try_emplace(path);
+    if (is_new) known->second = read(path);
+    *text += name + " " + known->second;
   }
-  text->resize(begin + got);
+
+ private:
+  static std::string read(const std::string& path) {
+    struct stat info = {};
+    if (path.empty() || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return "absent\n";
+    const std::string size = fmt::format("{}\n", info.st_size);
+    const bool small = static_cast<size_t>(info.st_size) <= kSmall;
+    const Result<std::string> content = small ? read_file(path) : digest_of_file(path);
+    return size + (content ? *content : "unreadable");
+  }
+
+  std::map<std::string, std::string> known_;
+};
+
+// As written: a folder that differs between machines is none of the case's business.
+std::string written_prompt_file(const TestCase& test) {
+  for (const ModelArg& entry : test.model_args.entries) {
+    if (entry.key == "--prompt-file") return entry.text;
+  }
+  return "";
 }
 
-// A name, a size, and what the file holds; of a larger one its digest, or how it begins and ends.
-void add_file(const std::string& name, const std::string& path, bool whole, std::string* text) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info = {};
-  if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    *text += fmt::format("{} absent\n", name);
-    return;
-  }
-  const auto size = static_cast<size_t>(info.st_size);
-  *text += fmt::format("{} {}\n", name, size);
-  if (size <= 2 * kEnd) return read_at(fd.get(), size, 0, text);
-  if (whole) {
-    const Result<std::string> content = digest_of_file(path);
-    *text += content ? *content : "unreadable";
-    return;
-  }
-  read_at(fd.get(), kEnd, 0, text);
-  read_at(fd.get(), kEnd, static_cast<off_t>(size - kEnd), text);
+// The prompt file that a run reads; "" where the case names none, or has arguments that no run takes.
+std::string prompt_file(const TestCase& test, const discover::Variables& variables) {
+  const auto names_prompts = [](const ModelArg& entry) {
+    return entry.key.find("--prompt") != std::string::npos || entry.text.find("--prompt") != std::string::npos;
+  };
+  const std::vector<ModelArg>& entries = test.model_args.entries;
+  if (std::none_of(entries.begin(), entries.end(), names_prompts)) return "";
+  discover::Variables all = variables;
+  all.set.emplace("INFERENCE_OUTPUT_PATH", "actual.json");  // else a run gives it
+  const Result<discover::ParsedArguments> arguments = discover::read_arguments(test, all);
+  if (!arguments) return "";
+  const discover::GivenArgument* given = arguments->find("prompt_file");
+  if (given == nullptr || given->values.empty()) return "";
+  const Result<std::string> found = discover::find_input(given->values.front(), test.dir);
+  return found ? *found : given->values.front();
 }
 
-void add_files(const TestCase& test, bool whole, std::string* text) {
-  add_file("model_config.yaml", test.config, whole, text);
-  for (const GoldenFile& golden : test.goldens) add_file(golden.file, test.dir + "/" + golden.file, whole, text);
+void add_files(const TestCase& test, const discover::Variables& variables, Files& files, std::string* text) {
+  files.add("model_config.yaml", test.config, text);
+  for (const GoldenFile& golden : test.goldens) files.add(golden.file, test.dir + "/" + golden.file, text);
+  const std::string prompts = prompt_file(test, variables);
+  if (!prompts.empty()) files.add("\nprompts " + written_prompt_file(test), prompts, text);
+  for (const std::string& source : test.assay.known_completion) {
+    const Result<std::string> found = discover::find_input(source, test.dir);
+    files.add("\nknown completion " + source, found ? *found : "", text);
+  }
 }
 
 // Nothing where the case asks for nothing itself.
@@ -71,19 +90,29 @@ std::string digest(const std::string& text) {
 
 }  // namespace
 
-std::string case_digest(const TestCase& test, const CaseSettings& own) {
+discover::Variables variables_of(const RunOptions& options) {
+  discover::Variables variables;
+  for (const auto& [name, value] : options.variables) variables.set.emplace(name, value);
+  for (const auto& [name, value] : options.environment) variables.environment.emplace(name, value);
+  return variables;
+}
+
+std::string case_digest(const TestCase& test, const discover::Variables& variables, const CaseSettings& own) {
   std::string text;
-  add_files(test, true, &text);
+  Files files;
+  add_files(test, variables, files, &text);
   add_settings(test, own, &text);
   return digest(text);
 }
 
-std::string case_list_digest(const std::vector<const TestCase*>& cases, const std::vector<CaseSettings>& own) {
+std::string case_list_digest(const std::vector<const TestCase*>& cases, const discover::Variables& variables,
+                             const std::vector<CaseSettings>& own) {
+  Files files;
   std::string digests;
   std::string text;
   for (size_t i = 0; i < cases.size(); ++i) {
     text = cases[i]->name + "\n";
-    add_files(*cases[i], false, &text);
+    add_files(*cases[i], variables, files, &text);
     if (!own.empty()) add_settings(*cases[i], own[i], &text);
     digests += digest(text);
   }

@@ -14,6 +14,7 @@
 #include "core/discover/arguments.h"
 #include "core/discover/input_path.h"
 #include "core/run/backend_choice.h"
+#include "core/run/case_digest.h"
 #include "core/run/deterministic_mode.h"
 #include "core/run/foreign_case.h"
 #include "core/run/process.h"
@@ -93,10 +94,7 @@ double weight_elements(const model::ModelConfig& config) {
 
 }  // namespace
 
-CasePreparer::CasePreparer(const RunOptions& options) : options_(options) {
-  for (const auto& [name, value] : options.variables) variables_.set.emplace(name, value);
-  for (const auto& [name, value] : options.environment) variables_.environment.emplace(name, value);
-}
+CasePreparer::CasePreparer(const RunOptions& options) : options_(options), variables_(variables_of(options)) {}
 
 Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine,
                                            bool golden, const CaseSettings& settings) {

@@ -154,9 +154,13 @@ Work Follower::conclude(Followed& worker, const Death& death) {
                                  ? "no request had finished"
                                  : "last finished request: " + worker.last_request +
                                        (worker.last_way.empty() ? "" : " (" + worker.last_way + ")");
-    const bool again = recorder_.died(
-        *worker.running, CaseVerdict{Verdict::kCrashed, fmt::format("{}; {}{}", death.text, last, tail), "", {}},
-        log_of_case(*worker.running));
+    const std::string reason = death.mute
+                                   ? fmt::format("the worker could not write its events to {}: check the disk; {}{}",
+                                                 files(worker.id).events.string(), last, tail)
+                                   : fmt::format("{}; {}{}", death.text, last, tail);
+    const bool again =
+        recorder_.died(*worker.running, CaseVerdict{death.mute ? Verdict::kInfra : Verdict::kCrashed, reason, "", {}},
+                       log_of_case(*worker.running));
     if (!again) std::erase(rest.cases, *worker.running);
     rest.failed_loads = rest.idle_deaths = 0;
   } else if (!worker.loaded) {

@@ -53,6 +53,7 @@ struct Death {
   std::string text;        // "exit code 3"
   bool condemned = false;  // the runner ended it
   bool cancelled = false;  // with the whole run
+  bool mute = false;       // it could not write its events (kCannotReport): no fault of the engine
 };
 
 // For one thread.

@@ -10,6 +10,7 @@
 #include "core/run/events.h"
 #include "core/run/leash.h"
 #include "core/run/process.h"
+#include "core/run/worker.h"
 
 namespace assay::run {
 namespace {
@@ -274,13 +275,20 @@ void LaunchedSupervisor::judge(Job& job, size_t index, TaskState state) {
 
 void LaunchedSupervisor::die(std::unique_ptr<Task>& task, const std::string& reason) {
   std::string text = reason;
-  if (!task->worker.heard) {
+  const TaskState& state = task->state;
+  const bool exited = state.phase == ASSAY_TASK_EXITED && state.signal == 0;
+  // Else it died before it could write, and the end of its log says of what.
+  const bool unseen = !task->condemned.empty() || (exited && state.exit_code == 0);
+  if (!task->worker.heard && unseen) {
     text += fmt::format("; no event of it in {}: is that folder on a file system that {} sees too?",
                         follower_.files(task->worker.id).events.string(),
                         task->state.where.empty() ? "its node" : "node " + task->state.where);
   }
   Work rest =
-      follower_.conclude(task->worker, {.text = text, .condemned = !task->condemned.empty(), .cancelled = cancelled_});
+      follower_.conclude(task->worker, {.text = text,
+                                        .condemned = !task->condemned.empty(),
+                                        .cancelled = cancelled_,
+                                        .mute = exited && task->condemned.empty() && state.exit_code == kCannotReport});
   task.reset();
   resubmit(std::move(rest));
 }

@@ -80,6 +80,15 @@ TEST_F(LaunchedRun, ATaskThatIsLostWithItsHostIsRunAgain) {
   EXPECT_EQ(summary().crashes, 0u);
 }
 
+TEST_F(LaunchedRun, ATaskThatFailsBeforeItsFirstEventSaysWhatItsLogSays) {
+  add("a", "slow 1");
+  start({"sh", "-c", "echo 'libmissing.so: cannot open' >>\"$1\"; exit 126", "-", "{log}"});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "INFRA");
+  EXPECT_THAT(reason("a"), AllOf(HasSubstr("libmissing.so"), ::testing::Not(HasSubstr("is that folder"))));
+}
+
 TEST_F(LaunchedRun, ATaskThatIsLostAgainAndAgainIsInfra) {
   add("a", "slow 1");
   start({"sh", "-c", "echo 'no route' >&2; exit 255", "-", "{argv}"}, {{"losses", 1}});

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/golden/text.h"
 #include "core/run/durations.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
@@ -18,6 +19,7 @@
 #include "core/run/merge_checks.h"
 #include "core/run/merge_folders.h"
 #include "core/run/relation_rows.h"
+#include "core/run/repeats.h"
 #include "core/run/reproduce.h"
 #include "core/run/run_header.h"
 #include "core/run/shards.h"
@@ -55,7 +57,7 @@ class Merger {
       if (Status same = check_same_request(runs_); !same.ok()) return same;
     }
     if (Status collected = collect(); !collected.ok()) return collected;
-    add_missing();
+    if (Status known = add_missing(); !known.ok()) return known;
     if (Status apart = check_apart(); !apart.ok()) return apart;
     std::error_code code;
     fs::create_directories(options_.output, code);
@@ -162,12 +164,13 @@ class Merger {
     return failure;
   }
 
-  // Puts shards into the order of the run that they divide, with rows for what no shard has.
-  void add_missing() {
+  // Puts shards into the order of the run that they divide, with rows for what no shard has. kInvalid: a shard has a
+  // case that the division does not.
+  Status add_missing() {
     const std::vector<uint32_t> missing = missing_shards(runs_);
     const bool has_shards =
         std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r.info.shard.index > 0; });
-    if (!has_shards) return;
+    if (!has_shards) return {};
     const auto note = [&](uint32_t index) {
       notes_.push_back(fmt::format("shard {} of {} is missing", index, count()));
     };
@@ -176,7 +179,7 @@ class Merger {
       std::for_each(missing.begin(), missing.end(), note);
       notes_.push_back("the order of the cases is that of the shards: " + file.status().message());
       for (const uint32_t index : missing) add_row(fmt::format("shard {} of {}", index, count()), "", {}, index, false);
-      return;
+      return {};
     }
     std::set<uint32_t> lacking;                     // whose cases came in through no earlier merge either
     std::unordered_map<std::string, size_t> order;  // of cases
@@ -193,6 +196,15 @@ class Merger {
         if (!there) lacking.insert(one.shard);
       }
     }
+    for (const Source& source : rows_) {
+      if (!source.missing.empty() || runs_[source.run].info.shard.index == 0) continue;
+      const CaseOutcome& outcome = outcome_of(source);
+      if (order.count(case_of_row(outcome.name, outcome.relation)) > 0) continue;
+      return invalid(
+          fmt::format("{}: has case {}, which the division in {} does not know: one of both was damaged; run "
+                      "the shard again",
+                      runs_[source.run].info.output.string(), text::printable(outcome.name), kShardsFile));
+    }
     std::for_each(lacking.begin(), lacking.end(), note);
     const auto place = [&](const Source& source) {
       const CaseOutcome& outcome = outcome_of(source);
@@ -205,6 +217,7 @@ class Merger {
     std::vector<Source> sorted;
     for (const auto& [at, i] : places) sorted.push_back(std::move(rows_[i]));
     rows_ = std::move(sorted);
+    return {};
   }
 
   uint32_t count() const {
@@ -221,7 +234,7 @@ class Merger {
         there ? "ended before it wrote this case down" : "is missing: none of the merged runs has this case";
     Source source{.missing = fmt::format("shard {} of {} {}", shard, count(), what), .outcome = {}};
     CaseOutcome& outcome = source.outcome;
-    outcome.id = name;
+    outcome.id = id_of_case(name);
     outcome.name = name;
     outcome.relation = relation;
     outcome.path = one.path;
@@ -274,7 +287,23 @@ class Merger {
                       "choose a new folder",
                       options_.output.string()));
     }
-    return there && !there->merged.empty() ? Status() : other_run();
+    return there && !there->merged.empty() ? keeps_all(*there) : other_run();
+  }
+
+  // Whether every run of an earlier merge is merged again or still there: else its results are nowhere but in it.
+  Status keeps_all(const RunRecord& earlier) const {
+    for (const Json& entry : Json::parse(earlier.merged)) {
+      const std::string run_id = entry.value("run_id", "");
+      const auto again = [&](const RunRecord& run) { return run.info.run_id == run_id; };
+      if (std::any_of(runs_.begin(), runs_.end(), again)) continue;
+      const Result<RunRecord> there = read_run(entry.value("folder", ""), Detail::kVerdicts);
+      if (there && there->info.run_id == run_id) continue;
+      return invalid(
+          fmt::format("--output {}: an earlier merge that alone has the results of run {}, which is no longer "
+                      "in {}; choose a new folder, and merge this one into it",
+                      options_.output.string(), text::printable(run_id), text::printable(entry.value("folder", ""))));
+    }
+    return {};
   }
 
   Status other_run() const {

@@ -49,8 +49,10 @@ Status place_cases(const fs::path& output, const std::vector<CaseFolder>& folder
   std::vector<const CaseFolder*> sorted;
   for (const CaseFolder& folder : folders) sorted.push_back(&folder);
   std::sort(sorted.begin(), sorted.end(), [](const CaseFolder* a, const CaseFolder* b) { return a->id < b->id; });
+  std::set<std::string> ids;
   std::set<std::string> parents;  // of cases: folders of their own, whatever they are besides
   for (const CaseFolder* folder : sorted) {
+    ids.insert(folder->id);
     for (fs::path up = fs::path(folder->id).parent_path(); !up.empty(); up = up.parent_path()) {
       if (!parents.insert(up.string()).second) break;
       fs::create_directories(cases / up, code);
@@ -69,7 +71,8 @@ Status place_cases(const fs::path& output, const std::vector<CaseFolder>& folder
       const fs::path to = cases / folder->id / at->path().filename();
       std::error_code ignored;
       if (fs::exists(fs::symlink_status(to, ignored))) continue;
-      if (parents.count((fs::path(folder->id) / at->path().filename()).string()) > 0) continue;
+      const std::string below = (fs::path(folder->id) / at->path().filename()).string();
+      if (ids.count(below) + parents.count(below) > 0) continue;  // a case has its own
       if (Status placed = place(at->path(), to, copy); !placed.ok()) return placed;
     }
     if (code) return failed(folder->from, code);

@@ -16,6 +16,7 @@
 #include "core/run/device_slots.h"
 #include "core/run/filter.h"
 #include "core/run/relation_rows.h"
+#include "core/run/repeats.h"
 #include "core/run/reproduce.h"
 #include "core/run/requirements.h"
 #include "core/run/shards.h"
@@ -110,7 +111,7 @@ class Planner {
       return;
     }
     Ready ready = prepare(test, id, by_golden);
-    ready.digest = case_digest(test, own_);
+    ready.digest = case_digest(test, variables_of(options_), own_);
     if (by_golden) return add(test, "", id, ready);
     if (ready.settled) {  // one line says it for all relations
       const std::string only = relations.size() == 1 && test.error.ok() ? relations.front() : "";
@@ -312,8 +313,9 @@ class Planner {
 
   // Folder below cases/: the name, with a number where two cases of the run have the same one.
   std::string unique_id(const std::string& name) {
-    std::string id = name;
-    for (int i = 2; !ids_.insert(id).second; ++i) id = fmt::format("{}~{}", name, i);
+    const std::string folder = id_of_case(name);
+    std::string id = folder;
+    for (int i = 2; !ids_.insert(id).second; ++i) id = fmt::format("{}~{}", folder, i);
     return id;
   }
 

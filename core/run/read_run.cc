@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
 #include "core/golden/json_reason.h"
+#include "core/golden/text.h"
 #include "core/golden/whole_number.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
@@ -31,6 +34,15 @@ std::string present_path(const std::string& written, const fs::path& folder, con
   const fs::path moved = folder / "cases" / id / written.substr(place + own.size());
   return fs::exists(moved, code) ? moved.string() : "";
 }
+
+// An id is the path of a folder below OUTPUT/cases.
+bool lies_below(const std::string& id) {
+  const fs::path path(id);
+  if (id.empty() || path.is_absolute() || id.find('\0') != std::string::npos) return false;
+  return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".." || part == "."; });
+}
+
+constexpr size_t kShownId = 80;  // code points of one in a message
 
 class Reader {
  public:
@@ -130,16 +142,19 @@ class Reader {
   }
 
   static ShardInfo shard_of(const Json& json) {
-    return {.index = json::whole(json, "index", 0U),
-            .count = json::whole(json, "count", 0U),
-            .cases = json::whole(json, "cases", size_t{0}),
-            .rows = json::whole(json, "rows", size_t{0}),
-            .cases_here = json::whole(json, "cases_here", size_t{0}),
-            .loads = json::whole(json, "loads", uint64_t{0}),
-            .estimated = json::whole(json, "estimated", size_t{0}),
-            .predicted = {},
-            .case_list = json.value("case_list", ""),
-            .partition = json.value("partition", "")};
+    const ShardInfo shard{.index = json::whole(json, "index", 0U),
+                          .count = json::whole(json, "count", 0U),
+                          .cases = json::whole(json, "cases", size_t{0}),
+                          .rows = json::whole(json, "rows", size_t{0}),
+                          .cases_here = json::whole(json, "cases_here", size_t{0}),
+                          .loads = json::whole(json, "loads", uint64_t{0}),
+                          .estimated = json::whole(json, "estimated", size_t{0}),
+                          .predicted = {},
+                          .case_list = json.value("case_list", ""),
+                          .partition = json.value("partition", "")};
+    if (shard.index >= 1 && shard.index <= shard.count) return shard;
+    throw std::runtime_error(fmt::format("shard {} of {}; expected 1 to {}: the journal was damaged", shard.index,
+                                         shard.count, shard.count));
   }
 
   // What is run again is as if it had never been run, apart from the repeats that count.
@@ -177,6 +192,10 @@ class Reader {
   size_t index_of(const std::string& id) {
     const auto [place, added] = by_id_.emplace(id, states_.size());
     if (added) {
+      if (!lies_below(id)) {
+        throw std::runtime_error(
+            fmt::format("case {}; expected a path below cases/: the journal was damaged", text::quoted(id, kShownId)));
+      }
       states_.push_back({.row = {}, .id = id, .request = ""});
       record_.summary.outcomes.emplace_back();
       record_.summary.outcomes.back().id = id;

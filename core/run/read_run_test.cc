@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/run/events.h"
 #include "core/run/journal.h"
@@ -186,6 +187,32 @@ TEST_F(ReadRun, ABrokenJournalIsOneLineThatNamesThePlace) {
        {"{\"event\":\"case_finished\",\"case\":\"a\",\"verdict\":{\"verdict\":\"DRIFT\"}}\n",
         "{\"event\":\"case_started\",\"case\":{}}\n", "{\"event\":\"run_started\",\"schema\":\"1\"}\n"}) {
     EXPECT_EQ(message(start + line).find("json.exception"), std::string::npos) << message(start + line);
+  }
+}
+
+TEST_F(ReadRun, AShardThatIsNoneOfItsDivisionIsRefused) {
+  for (const auto& [index, count, good] : std::vector<std::tuple<int, int, bool>>{
+           {1, 3, true}, {3, 3, true}, {0, 3, false}, {4, 3, false}, {77, 3, false}, {1, 0, false}}) {
+    text_.clear();
+    add(event("run_started", 100,
+              {{"schema", kEventSchema}, {"run_id", "r1"}, {"shard", {{"index", index}, {"count", count}}}}));
+    std::ofstream(folder_ / "results.jsonl") << text_;
+    const Result<RunRecord> read = read_run(folder_);
+    EXPECT_EQ(read.ok(), good) << index << " of " << count;
+    if (!good) EXPECT_THAT(read.status().message(), HasSubstr("results.jsonl:1: run_started: shard"));
+  }
+}
+
+TEST_F(ReadRun, AnIdThatLeavesTheFolderIsRefused) {
+  for (const char* id : {"..", "../x", "a/../../x", "/x", "./x"}) {
+    text_.clear();
+    begin();
+    add(event("case_planned", 100, {{"case", id}, {"name", id}}));
+    std::ofstream(folder_ / "results.jsonl") << text_;
+    const Result<RunRecord> read = read_run(folder_);
+    ASSERT_FALSE(read.ok()) << id;
+    EXPECT_EQ(read.status().code(), StatusCode::kInvalid);
+    EXPECT_THAT(read.status().message(), HasSubstr("results.jsonl:5: case_planned: case"));
   }
 }
 

@@ -76,6 +76,17 @@ std::filesystem::path folder_of_repeat(const std::filesystem::path& output, cons
   return repeat <= 1 ? folder : folder / fmt::format("repeat_{}", repeat);
 }
 
+std::string id_of_case(const std::string& name) {
+  std::string id;
+  for (const std::filesystem::path& part : std::filesystem::path(name)) {
+    const std::string word = part.string();
+    const bool of_repeat = !id.empty() && word.starts_with("repeat_") && word.size() > 7 &&
+                           word.find_first_not_of("0123456789", 7) == std::string::npos;
+    id += (id.empty() || id.ends_with('/') ? "" : "/") + word + (of_repeat ? "~" : "");
+  }
+  return id;
+}
+
 CombinedVerdict combine_repeats(const std::vector<RepeatVerdict>& repeats, size_t planned) {
   const Tally tally = tally_of(repeats);
   const size_t count = repeats.size();

@@ -12,6 +12,10 @@
 
 namespace assay::run {
 
+// Folder of a case below cases/: its name, but that a part like repeat_2 in the folder of another case gets a "~" at
+// its end, as a repeat of that case has this folder.
+std::string id_of_case(const std::string& name);
+
 // OUTPUT/cases/ID for the first repeat, .../repeat_2 for the second and so on.
 std::filesystem::path folder_of_repeat(const std::filesystem::path& output, const std::string& id, int repeat);
 

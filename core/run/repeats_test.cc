@@ -103,5 +103,14 @@ TEST(RepeatsWanted, AreAWholeNumberOrRefused) {
   }
 }
 
+TEST(IdOfCase, NeverNamesTheFolderOfARepeatOfAnotherCase) {
+  for (const char* same : {"p", "p/child", "repeat_2", "p/repeat_", "p/repeat_2x", "p@batch", "p/repeat_2@batch"}) {
+    EXPECT_EQ(id_of_case(same), same);
+  }
+  EXPECT_EQ(id_of_case("p/repeat_2"), "p/repeat_2~");
+  EXPECT_EQ(id_of_case("p/repeat_12/q"), "p/repeat_12~/q");
+  EXPECT_NE(folder_of_repeat("out", "p", 2), folder_of_repeat("out", id_of_case("p/repeat_2"), 1));
+}
+
 }  // namespace
 }  // namespace assay::run

@@ -74,6 +74,7 @@ Status refuse(const fs::path& folder, const std::vector<std::string>& lines) {
 
 void choose(Resumption& made, const RunOptions& options, const std::map<std::string, size_t>& tests) {
   std::map<std::string, bool> is_changed;  // by name of the case
+  const discover::Variables variables = variables_of(options);
   for (size_t i = 0; i < made.record.rows.size(); ++i) {
     const RowRecord& row = made.record.rows[i];
     const CaseOutcome& outcome = made.record.summary.outcomes[i];
@@ -82,7 +83,7 @@ void choose(Resumption& made, const RunOptions& options, const std::map<std::str
     if (is_new && !row.digest.empty()) {
       const size_t at = tests.at(name);
       const CaseSettings own = options.settings.empty() ? CaseSettings() : options.settings[at];
-      changed->second = case_digest(options.cases[at], own) != row.digest;
+      changed->second = case_digest(options.cases[at], variables, own) != row.digest;
     }
     const Verdict verdict = outcome.verdict.verdict;
     const bool asked = row.finished && std::count(options.rerun.begin(), options.rerun.end(), verdict) > 0;
@@ -224,7 +225,7 @@ std::string describe(const Resumption& r) {
   for (const auto& [reason, number] : why) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", number, reason);
   if (!list.empty()) text += " (" + list + ")";
   for (size_t i = 0; i < std::min(r.changed.size(), kMostNamed); ++i) {
-    text += fmt::format("{}{}", i == 0 ? "; config or golden changed: " : ", ", r.changed[i]);
+    text += fmt::format("{}{}", i == 0 ? "; config, golden or prompts changed: " : ", ", r.changed[i]);
   }
   if (r.changed.size() > kMostNamed) text += fmt::format(" and {} more", r.changed.size() - kMostNamed);
   return text;

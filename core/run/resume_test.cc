@@ -118,7 +118,7 @@ TEST_F(Resume, VerdictsThatAreAskedForAreRunAgain) {
   ASSERT_TRUE(result_->ok()) << result_->status().message();
   EXPECT_THAT(observer_.order, UnorderedElementsAre("d", "e")) << "d, because its golden has changed";
   EXPECT_EQ(verdict("d"), "IDENTICAL");
-  EXPECT_THAT(observer_.started.resumed, HasSubstr("config or golden changed: d"));
+  EXPECT_THAT(observer_.started.resumed, HasSubstr("config, golden or prompts changed: d"));
 }
 
 TEST_F(Resume, OtherOptionsAreRefusedWithAllThatDiffers) {
@@ -249,6 +249,79 @@ TEST_F(Lock, OfADeadProcessOfThisMachineIsTakenOver) {
   EXPECT_TRUE(FolderLock::take(folder_).ok());
 }
 
+// A disk that is full is no fault of the engine, and no failure that a case may be declared to have.
+TEST_F(Resume, AWorkerThatCannotWriteItsEventsIsInfra) {
+  add_golden(add_case("a", {"full a", "ok echo"}, "TEST_EVALUATION: xpass\n"), "full a", "a");
+  add_golden(add_case("b", {"ok echo"}), "ok echo", "echo");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("a"), "INFRA") << reason("a");
+  EXPECT_THAT(reason("a"), HasSubstr("could not write its events"));
+  EXPECT_EQ(verdict("b"), "IDENTICAL") << "by the next worker";
+}
+
+TEST_F(Resume, AFolderWhoseNameIsNoTextHoldsNobodyUp) {
+  add_cases();
+  const fs::path plain = add_case("plain", {"ok echo"});  // its prompts stay there: YAML takes no such path
+  add_golden(plain, "ok echo", "echo");
+  const fs::path odd = dir_ / "cases/\xff";
+  fs::create_directory(odd);
+  for (const char* file : {"model_config.yaml", "golden_values_dev_here.json"}) fs::rename(plain / file, odd / file);
+  run();
+  resume();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_THAT(observer_.order, testing::IsSubsetOf({"\\xff"})) << "the others are kept";
+  EXPECT_EQ(verdict("a"), "IDENTICAL");
+}
+
+// Both digests of a case whose prompts and known completion lie in files, wherever these are.
+TEST(CaseDigest, ChangesWithPromptsAndKnownCompletions) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "assay_digest_inputs";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "case");
+  std::ofstream(folder / "case/model_config.yaml") << "MODE: inference\nMODEL_ARGS:\n  --load: nowhere\n"
+                                                      "  --prompt-file: ${DATA}/prompts.jsonl\n";
+  std::string prompts(200'000, 'x');
+  const auto write = [&](const std::string& text, const char* name) { std::ofstream(folder / name) << text; };
+  write(prompts, "prompts.jsonl");
+  write("known", "known.txt");
+  TestCase test = discover::discover({(folder / "case").string()})->front();
+  test.assay.known_completion = {(folder / "known.txt").string()};
+  discover::Variables variables;
+  variables.set = {{"DATA", folder.string()}};
+  const auto digests = [&] { return std::pair(case_digest(test, variables), case_list_digest({&test}, variables)); };
+  auto expect_new = [&, seen = std::vector{digests()}](const char* what) mutable {
+    for (const auto& [one, list] : seen) {
+      EXPECT_NE(digests().first, one) << what;
+      EXPECT_NE(digests().second, list) << what;
+    }
+    seen.push_back(digests());
+  };
+  EXPECT_EQ(digests(), digests());
+  prompts[100'000] = 'y';
+  write(prompts, "prompts.jsonl");
+  expect_new("one byte of the prompts");
+  write("known better", "known.txt");
+  expect_new("known completion");
+  const auto before = digests();
+  fs::rename(folder / "prompts.jsonl", folder / "case/prompts.jsonl");
+  discover::Variables elsewhere;
+  elsewhere.set = {{"DATA", (folder / "case").string()}};
+  EXPECT_EQ(case_list_digest({&test}, elsewhere), before.second) << "where the prompts lie does not count";
+  expect_new("prompts that are gone");
+  fs::remove_all(folder);
+}
+
+TEST_F(Resume, ACaseWhosePromptsHaveChangedIsRunAgain) {
+  add_cases();
+  run();
+  std::ofstream(dir_ / "cases/b/prompts.jsonl") << Json{{"text", "ok other"}} << "\n";
+  resume();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_THAT(observer_.order, testing::ElementsAre("b"));
+  EXPECT_NE(verdict("b"), "IDENTICAL");
+}
+
 TEST(CaseDigest, ChangesWithConfigAndGoldenAndNothingElse) {
   const fs::path folder = fs::path(::testing::TempDir()) / "assay_digest";
   fs::create_directories(folder);
@@ -260,24 +333,22 @@ TEST(CaseDigest, ChangesWithConfigAndGoldenAndNothingElse) {
   test.dir = folder.string();
   test.config = (folder / "model_config.yaml").string();
   test.goldens.push_back({.file = "g.json", .environment = "dev", .platform = "any"});
-  const std::string before = case_digest(test);
-  const std::string list = case_list_digest({&test});
-  EXPECT_EQ(case_digest(test), before);
+  const std::string before = case_digest(test, {});
+  const std::string list = case_list_digest({&test}, {});
+  EXPECT_EQ(case_digest(test, {}), before);
   large[100'000] = 'y';
   std::ofstream(folder / "g.json") << large;
-  EXPECT_NE(case_digest(test), before) << "every byte counts";
-  large[0] = 'y';
-  std::ofstream(folder / "g.json") << large;
-  EXPECT_NE(case_list_digest({&test}), list);
+  EXPECT_NE(case_digest(test, {}), before) << "every byte counts";
+  EXPECT_NE(case_list_digest({&test}, {}), list) << "to every shard, too";
   fs::remove(folder / "g.json");
-  EXPECT_NE(case_digest(test), before);
-  const std::string own = case_digest(test, {.repeat = 2});
-  EXPECT_EQ(case_digest(test, {}), case_digest(test));
-  EXPECT_NE(own, case_digest(test)) << "what a recipe says counts";
-  EXPECT_NE(case_digest(test, {.platform = "dgx_h100", .repeat = 2}), own);
-  EXPECT_NE(case_list_digest({&test}, {{.repeat = 2}}), case_list_digest({&test}));
+  EXPECT_NE(case_digest(test, {}), before);
+  const std::string own = case_digest(test, {}, {.repeat = 2});
+  EXPECT_EQ(case_digest(test, {}, {}), case_digest(test, {}));
+  EXPECT_NE(own, case_digest(test, {})) << "what a recipe says counts";
+  EXPECT_NE(case_digest(test, {}, {.platform = "dgx_h100", .repeat = 2}), own);
+  EXPECT_NE(case_list_digest({&test}, {}, {{.repeat = 2}}), case_list_digest({&test}, {}));
   test.config_text = "a: 2";
-  EXPECT_NE(case_digest(test, {.repeat = 2}), own) << "and its words in the case's text";
+  EXPECT_NE(case_digest(test, {}, {.repeat = 2}), own) << "and its words in the case's text";
   fs::remove_all(folder);
 }
 

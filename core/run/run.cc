@@ -14,6 +14,7 @@
 
 #include "core/plugin/registry.h"
 #include "core/run/events.h"
+#include "core/run/folder_lock.h"
 #include "core/run/journal.h"
 #include "core/run/launch_options.h"
 #include "core/run/launched_supervisor.h"
@@ -180,6 +181,8 @@ Result<RunSummary> run(const RunOptions& asked, RunObserver& observer) {
     if (!begun) return begun.status();
     resumption = *std::move(begun);
     options.only = resumption->names;
+  } else if (lock_holder(options.output).empty()) {  // else the lock says who is there
+    if (Status free = check_new_output(options.output); !free.ok()) return free;
   }
   Result<Plan> plan = make_plan(options, registry);
   if (!plan) return plan.status();

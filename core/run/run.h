@@ -68,7 +68,7 @@ struct RunOptions {
   std::string launcher_options;  // JSON object: see launch_options.h and the launcher's schema
   bool strict = false;           // EQUIVALENT does not pass
   bool allow_scripts = false;    // admits LD_* in ENV_VARS
-  std::filesystem::path output;  // made if missing; results.jsonl of an earlier run in it is replaced
+  std::filesystem::path output;  // made if missing; refused where it holds a run (journal.h)
   plugin::SearchOptions plugins;
   std::filesystem::path worker;                     // the assay-worker executable
   std::chrono::milliseconds case_timeout{600'000};  // for cases without ASSAY.timeout

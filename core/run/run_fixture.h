@@ -13,6 +13,7 @@
 #include "core/discover/discover.h"
 #include "core/run/event_file.h"
 #include "core/run/events.h"
+#include "core/run/journal.h"
 #include "core/run/run.h"
 
 namespace assay::run {
@@ -76,6 +77,10 @@ class Run : public ::testing::Test {
     Result<std::vector<TestCase>> cases = discover::discover({(dir_ / "cases").string()});
     ASSERT_TRUE(cases.ok()) << cases.status().message();
     options_.cases = *std::move(cases);
+    if (!options_.resume) {
+      const Status discarded = discard_run(options_.output);
+      ASSERT_TRUE(discarded.ok()) << discarded.message();
+    }
     observer_ = Silent();
     result_ = run::run(options_, observer_);
     EXPECT_EQ(observer_.finished, result_->ok() ? 1 : 0);

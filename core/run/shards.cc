@@ -123,7 +123,7 @@ ShardPlan plan_shards(const RunOptions& options, const Filter& filter) {
   if (work.seconds) {
     for (const int64_t time : made.time) info.predicted.push_back(to_seconds(time));
   }
-  info.case_list = case_list_digest(cases, settings);
+  info.case_list = case_list_digest(cases, variables_of(options), settings);
   info.partition = partition_digest(options, work, made);
   plan.file = shard_file(options, work, made, info.partition);
   return plan;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <utility>
 
+#include "core/run/worker.h"
 #include "core/run/worker_plan.h"
 
 namespace assay::run {
@@ -146,9 +147,11 @@ void Supervisor::condemn(Active& active, std::string reason) {
 void Supervisor::conclude(Active& active, const Exit& exit) {
   const bool clean = exit.signal == 0 && exit.code == 0 && !active.condemned;
   if (clean && active.worker.work.cases.empty()) return;
-  Work rest = follower_.conclude(active.worker, {.text = active.condemned ? active.condemned->reason : exit.text(),
-                                                 .condemned = active.condemned.has_value(),
-                                                 .cancelled = cancelled_});
+  Work rest =
+      follower_.conclude(active.worker, {.text = active.condemned ? active.condemned->reason : exit.text(),
+                                         .condemned = active.condemned.has_value(),
+                                         .cancelled = cancelled_,
+                                         .mute = !active.condemned && exit.signal == 0 && exit.code == kCannotReport});
   if (!rest.cases.empty()) queue_.push_front(std::move(rest));
 }
 

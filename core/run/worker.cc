@@ -36,9 +36,9 @@ std::atomic<bool> cancel_requested{false};  // NOLINT: a signal handler can reac
 void request_cancel(int /*signal*/) { cancel_requested = true; }
 bool is_cancelled() { return cancel_requested; }
 
-int complain(const Status& status) {
+int complain(const Status& status, int code = kUnusable) {
   std::fputs(("assay-worker: " + status.message() + "\n").c_str(), stderr);
-  return kUnusable;
+  return code;
 }
 
 // Lines of plugins go to stderr, which is engine.log while a case runs.
@@ -100,7 +100,7 @@ class Worker {
     TrainingRunner training(plan_, **engine, cancel_requested, emit);
     for (const CaseOrder& order : plan_.cases) {
       const bool sound = order.training.empty() ? runner.run(order) : training.run(order);
-      if (Status synced = writer_.sync_soon(); !synced.ok()) return complain(synced);
+      if (Status synced = writer_.sync_soon(); !synced.ok()) return complain(synced, kCannotReport);
       if (!sound && &order != &plan_.cases.back()) return leave(order.name);
     }
     return finish();
@@ -114,7 +114,7 @@ class Worker {
   }
   void emit(Json made) {
     redact(redactor_, &made);
-    if (Status written = writer_.append(to_line(made)); !written.ok()) std::exit(complain(written));
+    if (Status written = writer_.append(to_line(made)); !written.ok()) std::exit(complain(written, kCannotReport));
   }
   void emit_of_worker(Json made) {
     made["worker"] = plan_.worker;
@@ -146,7 +146,8 @@ class Worker {
   // The other cases get a process in which the device can be used again.
   int leave(const std::string& name) {
     const Status synced = writer_.sync();
-    return complain(synced.ok() ? infra("the machine failed under case " + name + "; a new worker goes on") : synced);
+    if (!synced.ok()) return complain(synced, kCannotReport);
+    return complain(infra("the machine failed under case " + name + "; a new worker goes on"));
   }
 
   int finish() {
@@ -154,7 +155,7 @@ class Worker {
     finished["cases"] = plan_.cases.size();
     emit(finished);
     const Status synced = writer_.sync();
-    return synced.ok() ? 0 : complain(synced);
+    return synced.ok() ? 0 : complain(synced, kCannotReport);
   }
 
   WorkerPlan plan_;

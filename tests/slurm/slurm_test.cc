@@ -151,6 +151,7 @@ class TwoNodes : public ::testing::Test {
   static Output run(std::vector<std::string> all) {
     const std::string program = all.front();
     all.erase(all.begin());
+    fs::remove_all(dir() / "out");  // a run is not replaced
     return run_file(program, all);
   }
   static json case_of(const Output& output, const std::string& name) {

@@ -13,6 +13,7 @@
 #include "core/discover/case_reader.h"
 #include "core/discover/yaml_tree.h"
 #include "core/golden/golden_name.h"
+#include "core/run/journal.h"
 #include "tools/assay/ci_words.h"
 #include "tools/assay/json_option.h"
 #include "tools/assay/run_options.h"
@@ -182,6 +183,8 @@ int ci_command(const Words& words) {
   about.strict = options->strict;
   RunReporter reporter(std::cout, {.colour = false, .terminal = false, .strict = options->strict, .quiet = false}, {},
                        about);
+  // Megatron-LM's scripts run a case again and again with one OUTPUT_PATH.
+  if (Status free = run::discard_run(options->output); !free.ok()) return fail(free);
   const auto summary = run::run(*options, reporter);
   if (const auto broken = broken_run(summary, reporter, options->strict)) return *broken;
   return exit_code_of(*summary, options->strict);

@@ -1,5 +1,6 @@
 #include <iostream>
 
+#include "core/golden/text.h"
 #include "core/plugin/doctor.h"
 #include "tools/assay/command.h"
 #include "tools/assay/plugin_new.h"
@@ -30,18 +31,18 @@ std::string levels_text(const plugin::DoctorRow& row) {
 
 // One line a plugin that would be used.
 std::string list_text(const plugin::DoctorReport& report) {
-  std::string text;
+  std::string list;
   for (const plugin::DoctorRow& row : report.rows) {
     if (!row.shadowed_by.empty()) {
-      text += row.file.string() + ": shadowed by " + row.shadowed_by.string() + "\n";
+      list += text::printable(row.file.string() + ": shadowed by " + row.shadowed_by.string()) + "\n";
     } else if (row.ok) {
-      text += row.kind + " " + row.name + " " + row.version + " (ABI " + row.abi + "): " + row.description +
+      list += row.kind + " " + row.name + " " + row.version + " (ABI " + row.abi + "): " + row.description +
               levels_text(row) + metrics_text(row) + "\n";
     } else {
-      text += row.message + "\n";
+      list += text::printable(row.message) + "\n";
     }
   }
-  return text;
+  return list;
 }
 
 }  // namespace

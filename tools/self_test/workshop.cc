@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/discover/discover.h"
+#include "core/run/journal.h"
 #include "tools/self_test/trial.h"
 
 namespace assay::self_test {
@@ -89,6 +90,7 @@ Result<run::RunSummary> Workshop::run(const std::string& group, const GroupRun& 
   options.worker = options_.worker;
   options.command = {"assay", "self-test"};
   options.cancel = options_.cancel;
+  if (Status free = run::discard_run(options.output); !free.ok()) return free;  // of an earlier self-test
   Silent silent;
   return run::run(options, silent);
 }

@@ -12,8 +12,10 @@
 //   turns FILE WORD...  finishes; the text is the first WORD the first time, the second the second time and so on, as
 //               counted in FILE; the last one stays. WORD! means the text WORD with one token more; segv ends the
 //               process, fail fails
+//   full        finishes; from then on the process can write no file
 //   wishes      finishes; the text says which outputs were asked for
 // The option "info" says what the opened engine tells of itself: text_only, too_much, bad_facts or fails.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,6 +56,13 @@ struct Engine {
   std::vector<double> tpot;
 };
 
+// From now on nothing can be written to a file.
+void fill_disk() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_FSIZE, &none);
+}
+
 std::string rest_of(const std::string& prompt) {
   const size_t blank = prompt.find(' ');
   return blank == std::string::npos ? "" : prompt.substr(blank + 1);
@@ -89,6 +98,7 @@ Status act(const std::string& word, const std::string& rest) {
     std::abort();
   }
   if (word == "exit") std::_Exit(3);
+  if (word == "full") fill_disk();
   if (word == "kill") ::kill(::getpid(), SIGKILL);
   if (word == "stubborn") std::signal(SIGTERM, SIG_IGN);
   if (word == "hang" || word == "stubborn") sleep_forever();

@@ -102,7 +102,10 @@ Result<std::vector<State>> CommandLauncher::poll(uint64_t id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return not_found("no job " + std::to_string(id) + " of this run");
   std::vector<State> states;
-  for (const Running& running : found->second.tasks) states.push_back(running.state);
+  for (const Running& running : found->second.tasks) {
+    states.push_back(running.state);
+    if (running.queued && running.state.phase == ASSAY_TASK_RUNNING) states.back().phase = ASSAY_TASK_WAITING;
+  }
   return states;
 }
 
@@ -246,7 +249,7 @@ void CommandLauncher::look_after(Entry& entry, size_t task) {
     if (!output && running.ending.empty()) return;
     running.question.reset();
     --tools_;
-    if (output && running.ending.empty()) answered(running, *output);
+    if (output && running.ending.empty()) answered(running, entry.job, *output);
   }
   if (running.state.phase == ASSAY_TASK_RUNNING && !running.ending.empty() && !to_be_cancelled(entry, task)) {
     end(running, lost(running.ending, false));
@@ -331,10 +334,14 @@ void CommandLauncher::ask_the_next() {
 }
 
 // The last line that `poll` printed is one of: waiting, running, exited CODE, lost REASON.
-void CommandLauncher::answered(Running& running, const ToolOutput& output) {
+void CommandLauncher::answered(Running& running, const Job& job, const ToolOutput& output) {
+  const auto limit = [&job] {
+    return job.seconds > 0 ? Clock::now() + milliseconds(job.seconds) : Clock::time_point::max();
+  };
   running.next_poll = Clock::now() + kPollInterval;
   if (!output.ok()) {
     running.state.reason = "poll: " + output.words();
+    if (running.queued && running.deadline == Clock::time_point::max()) running.deadline = limit();
     return;  // asked again; the time limit ends it
   }
   std::istringstream line(last_line(output.out));
@@ -354,6 +361,16 @@ void CommandLauncher::answered(Running& running, const ToolOutput& output) {
     std::string reason;
     std::getline(line >> std::ws, reason);
     return end(running, lost(reason.empty() ? "lost" : reason, true));
+  }
+  if (word == "waiting") {
+    running.deadline = Clock::time_point::max();
+    running.queued = true;
+  } else if (word == "running") {
+    if (running.queued || !running.begun) running.deadline = limit();  // the time it waited is none of its own
+    running.queued = false;
+    running.begun = true;
+  } else if (running.deadline == Clock::time_point::max()) {
+    running.deadline = limit();
   }
   running.state.reason = word == "waiting" || word == "running" ? "" : "poll said '" + word + "'";
 }

@@ -49,7 +49,9 @@ class CommandLauncher {
     std::string output;
     std::string errors;
     State state;
-    std::string ending;  // why it is to end before its time; empty: it is not
+    bool queued = false;  // `poll` said last that it waits
+    bool begun = false;   // `poll` said that it runs
+    std::string ending;   // why it is to end before its time; empty: it is not
     std::chrono::steady_clock::time_point deadline;
     std::chrono::steady_clock::time_point next_poll;
   };
@@ -67,7 +69,7 @@ class CommandLauncher {
   void started(Entry& entry, size_t task, const command::CommandEnd& end);
   void ended(Entry& entry, size_t task, const command::CommandEnd& end);
   void ask_the_next();
-  void answered(Running& running, const ToolOutput& output);
+  void answered(Running& running, const Job& job, const ToolOutput& output);
   bool to_be_cancelled(Entry& entry, size_t task);  // `cancel` runs, or has to be run before the task can be ended
   void end(Running& running, State state);
   void stop(Running& running, const std::string& reason);

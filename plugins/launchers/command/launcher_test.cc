@@ -207,6 +207,30 @@ TEST_F(Commands, ATaskThatExitedWithoutANumberIsNotOver) {
   }
 }
 
+TEST_F(Commands, ATaskThatWaitsSaysSoAndItsTimeBeginsWhenItRuns) {
+  const std::string state = dir_ / "state";
+  open({{"start", {"sh", "-c", "echo task-1", "{script}"}},
+        {"poll", {"sh", "-c", "echo x >>" + (dir_ / "polled").string() + "; cat " + state}},
+        {"cancel", {"sh", "-c", "echo {id} >" + (dir_ / "cancelled").string()}}});
+  std::ofstream(state) << "waiting\n";
+  Job made = job({"true"});
+  made.seconds = 3;
+  const uint64_t id = *launcher_->start(made);
+  const auto wait_for = [&](assay_task_phase phase) {
+    for (int i = 0; i < 800 && states(id)[0].phase != phase; ++i) std::this_thread::sleep_for(10ms);
+    EXPECT_EQ(states(id)[0].phase, phase) << states(id)[0].reason;
+  };
+  await("polled");
+  wait_for(ASSAY_TASK_WAITING);
+  std::this_thread::sleep_for(4s);
+  EXPECT_EQ(states(id)[0].phase, ASSAY_TASK_WAITING) << "longer than its limit";
+  std::ofstream(state) << "running\n";
+  wait_for(ASSAY_TASK_RUNNING);
+  wait_for(ASSAY_TASK_LOST);
+  EXPECT_THAT(states(id)[0].reason, HasSubstr("time limit"));
+  EXPECT_EQ(text("cancelled"), "task-1\n");
+}
+
 // Nobody knows its id yet when the launcher is closed.
 TEST_F(Commands, AStartInFlightIsWaitedForAndWhatItStartedIsCancelled) {
   open({{"start", {"sh", "-c", "touch " + (dir_ / "begun").string() + "; sleep 1; echo task-7", "{script}"}},

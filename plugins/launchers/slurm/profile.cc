@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plugins/engines/common/options_json.h"
+#include "plugins/engines/common/template_words.h"
 
 namespace assay::launchers {
 
@@ -70,6 +71,8 @@ Result<SlurmProfile> parse_profile(std::string_view json) {
   for (const auto& [name, value] : texts) {
     if (broken(*value)) return invalid(what + ": " + name + " holds a control character, expected one line");
   }
+  if (const auto gres = engines::fill_in({made.gres}, {{"count", {{"1"}}}}, what + ": gres"); !gres)
+    return gres.status();
   for (const std::string& option : made.extra) {
     if (broken(option) || !option.starts_with("-")) {
       return invalid(what + ": extra holds '" + option.substr(0, 60) +

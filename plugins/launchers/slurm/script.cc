@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "plugins/engines/common/template_words.h"
+
 namespace assay::launchers {
 namespace {
 
@@ -26,12 +28,9 @@ std::string plain_path(const std::filesystem::path& path) {
   return made;
 }
 
-std::string with_count(std::string text, uint32_t count) {
-  const std::string mark = "{count}";
-  for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark)) {
-    text.replace(at, mark.size(), std::to_string(count));
-  }
-  return text;
+// `text` was checked with the profile.
+std::string with_count(const std::string& text, uint32_t count) {
+  return engines::fill_in({text}, {{"count", {{std::to_string(count)}}}}, "gres")->front();
 }
 
 class Script {

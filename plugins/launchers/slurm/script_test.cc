@@ -107,6 +107,9 @@ TEST(Profile, BadOnesAreRefused) {
   EXPECT_FALSE(parse_profile(R"({"extra": ["--x\nrm -rf /"]})").ok());
   EXPECT_FALSE(parse_profile(R"({"devices": "two"})").ok());
   EXPECT_FALSE(parse_profile("[]").ok());
+  EXPECT_THAT(parse_profile(R"({"gres": "gpu:{cont}"})").status().message(),
+              AllOf(HasSubstr("gres"), HasSubstr("{cont}"), HasSubstr("'count'")));
+  EXPECT_FALSE(parse_profile(R"({"gres": "gpu:{count"})").ok());
 }
 
 }  // namespace
