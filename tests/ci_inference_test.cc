@@ -56,7 +56,7 @@ class CiInference : public testing::Test {
   }
   std::string golden() const { return folder_ / "case/golden_values_dev_dgx_h100.json"; }
 
-  // `script`: what it does once it has read its words. `more`: words and options over the usual ones.
+  // `script`: what it does once it has read its words. `more`: words and options, in place of usual ones of that name.
   Output run(const std::string& script, const std::vector<std::string>& more = {}) const {
     write_file(folder_ / "gpt_static_inference.py", kReadsItsWords + script);
     std::vector<std::string> words = {"ci",
@@ -73,6 +73,10 @@ class CiInference : public testing::Test {
                                       "ENABLE_LIGHTWEIGHT_MODE=",
                                       "RESULT=" + (folder_ / "result.json"),
                                       "SOME_API_KEY=very-secret-word"};
+    for (const std::string& word : more) {
+      const std::string key = word.substr(0, word.find('=') + 1);
+      std::erase_if(words, [&key](const std::string& usual) { return !key.empty() && usual.starts_with(key); });
+    }
     words.insert(words.end(), more.begin(), more.end());
     return run_program("assay", words);
   }
@@ -128,7 +132,7 @@ TEST_F(CiInference, WhatAnEarlierScriptWroteIsNotTakenForThisOnes) {
 
 TEST_F(CiInference, ResultsGoOverNothingOfTheCase) {
   for (const char* file : {"golden_values_dev_dgx_h100.json", "model_config.yaml"}) {
-    const std::string place = folder_ / "case" / file;
+    const std::string place = folder_.path() / "case" / file;
     const std::string before = read_file(place);
     const Output output = run("sed 's/5, 6/5, 7/' \"$RESULT\" > \"$out\"\n", {"INFERENCE_OUTPUT_PATH=" + place});
     EXPECT_EQ(output.code, 1) << output.out;

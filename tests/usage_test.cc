@@ -295,6 +295,25 @@ TEST(Output, ThatTakesNothingIsInfrastructure) {
   }
 }
 
+TEST(Output, StreamsThatAreClosedAreNoFileOfTheRun) {
+  const std::string program = std::string(ASSAY_BINARY_DIR) + "/bin/assay";
+  const TemporaryFolder folder;
+  int number = 0;
+  for (const char* where : {"<&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
+    const std::string out = folder / ("out" + std::to_string(++number));
+    const std::vector<std::string> words = {"run", "testcases/moe", "--engine", "replay", "--output", out};
+    const std::string closing = std::string("exec \"$0\" \"$@\" ") + where;
+    const int code = run_file("/bin/sh", with({"-c", closing, program}, words)).code;
+    EXPECT_EQ(code, std::string(where).find(">&-") == std::string::npos ? 0 : 3) << where;
+    std::istringstream lines(read_file(out + "/results.jsonl"));
+    std::string last;
+    for (std::string line; std::getline(lines, line); last = line) {
+      EXPECT_TRUE(line.starts_with('{') && line.ends_with('}')) << where << ": " << line;
+    }
+    EXPECT_THAT(last, HasSubstr("\"event\":\"run_finished\"")) << where;
+  }
+}
+
 TEST(Output, ThatNobodyReadsAnyMoreCostsNoRun) {
   const std::string program = std::string(ASSAY_BINARY_DIR) + "/bin/assay";
   const TemporaryFolder folder;

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <fstream>
 #include <system_error>
+#include <vector>
+
+#include "core/command/files_below.h"
 
 namespace assay::command {
 namespace {
@@ -15,7 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLeastEcho = 4;    // bytes of a value that is looked for
 constexpr size_t kPiece = 1 << 20;  // bytes of a file that are read at once
-constexpr std::array<const char*, 5> kSecretParts = {"KEY", "TOKEN", "API", "PASSWORD", "SECRET"};
 constexpr std::array<const char*, 11> kPlainWords = {"true", "false", "none",    "null",     "auto",     "default",
                                                      "yes",  "no",    "enabled", "disabled", "undefined"};
 
@@ -57,8 +59,31 @@ bool is_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), fits);
 }
 
-// The first bytes of a file, in pieces.
-void copy_beginning(const fs::path& from, size_t bytes, std::ofstream& to) {
+// The name of an option word like "--api-key" or "--api-key=x"; empty: it is none.
+std::string_view option_name(std::string_view word) {
+  if (!word.starts_with("--")) return {};
+  word.remove_prefix(2);
+  return word.substr(0, word.find('='));
+}
+
+bool is_secret_option_word(std::string_view word) { return is_secret_option(option_name(word)); }
+
+// What a script's line may hold between blanks, without quotes around it.
+std::vector<std::string> pieces_of(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  std::vector<std::string> pieces;
+  for (size_t begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+    std::string piece(text.substr(begin, end - begin));
+    std::erase_if(piece, [](char c) { return c == '"' || c == '\''; });
+    pieces.push_back(std::move(piece));
+    begin = text.find_first_not_of(kBlanks, end);
+  }
+  return pieces;
+}
+
+// The first bytes of a file, in pieces. False: they cannot be read.
+bool copy_beginning(const fs::path& from, size_t bytes, std::ofstream& to) {
   std::ifstream in(from, std::ios::binary);
   std::string piece;
   for (size_t left = bytes; left > 0 && in;) {
@@ -67,16 +92,10 @@ void copy_beginning(const fs::path& from, size_t bytes, std::ofstream& to) {
     to.write(piece.data(), in.gcount());
     left -= piece.size();
   }
+  return in.good();
 }
 
 }  // namespace
-
-bool is_secret_name(std::string_view name) {
-  std::string upper(name);
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  return std::any_of(kSecretParts.begin(), kSecretParts.end(),
-                     [&](const char* part) { return upper.find(part) != std::string::npos; });
-}
 
 Redactor::Redactor(const std::map<std::string, std::string>& environment) { add(environment); }
 
@@ -91,6 +110,51 @@ void Redactor::add(std::string_view name, std::string_view value) {
   if (std::string json = escaped(value); json != value) spellings_.push_back(std::move(json));
   std::stable_sort(spellings_.begin(), spellings_.end(),
                    [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+}
+
+void Redactor::add_secret(std::string_view value) { add("SECRET", value); }
+
+void Redactor::add_words(const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    add_urls(word);
+    if (word.find_first_of(" \t\n") != std::string::npos) {
+      if (const std::vector<std::string> inside = pieces_of(word); inside.size() > 1) add_words(inside);
+    }
+    const size_t equals = word.find('=');
+    if (is_secret_option_word(word)) {
+      if (equals != std::string::npos) {
+        add_secret(word.substr(equals + 1));
+        if (word.size() < equals + 1 + kLeastEcho) add_secret(word);
+      } else if (i + 1 < words.size() && !words[i + 1].starts_with("--")) {
+        add_secret(words[i + 1]);
+      }
+    } else if (equals != std::string::npos && is_name(word.substr(0, equals))) {
+      add(word.substr(0, equals), word.substr(equals + 1));
+    }
+  }
+}
+
+// The whole "user:password@" and "name=value" too, which are found however short the secret is.
+void Redactor::add_urls(std::string_view text) {
+  for (size_t at = text.find("://"); at != std::string_view::npos; at = text.find("://", at + 3)) {
+    const std::string_view url = text.substr(at + 3, text.find_first_of(" \t\r\n\"'<>", at) - at - 3);
+    const std::string_view place = url.substr(0, url.find_first_of("/?#"));
+    if (const size_t sign = place.rfind('@'); sign != std::string_view::npos) {
+      add_secret(place.substr(0, sign + 1));
+      add_secret(place.substr(0, sign));
+      const size_t colon = place.substr(0, sign).find(':');
+      if (colon != std::string_view::npos) add_secret(place.substr(colon + 1, sign - colon - 1));
+    }
+    size_t begin = url.find('?');
+    while (begin != std::string_view::npos && begin + 1 < url.size()) {
+      const size_t end = std::min(url.find_first_of("&;#", begin + 1), url.size());
+      const std::string_view pair = url.substr(begin + 1, end - begin - 1);
+      add_secret(pair);
+      if (const size_t equals = pair.find('='); equals != std::string_view::npos) add_secret(pair.substr(equals + 1));
+      begin = end < url.size() && url[end] != '#' ? end : std::string_view::npos;
+    }
+  }
 }
 
 std::string Redactor::text(std::string_view text) const {
@@ -127,14 +191,22 @@ std::string Redactor::value(std::string_view name, std::string_view value) const
 std::string Redactor::word(std::string_view word) const {
   const size_t equals = word.find('=');
   if (equals == std::string_view::npos) return text(word);
-  if (word.starts_with("--")) return std::string(word.substr(0, equals + 1)) + this->word(word.substr(equals + 1));
+  if (word.starts_with("--")) {
+    const std::string_view value = word.substr(equals + 1);
+    const bool secret = is_secret_option_word(word) && !value.empty();
+    return std::string(word.substr(0, equals + 1)) + (secret ? std::string(kRedacted) : this->word(value));
+  }
   if (!is_name(word.substr(0, equals))) return text(word);
   return std::string(word.substr(0, equals + 1)) + value(word.substr(0, equals), word.substr(equals + 1));
 }
 
 std::vector<std::string> Redactor::words(const std::vector<std::string>& words) const {
   std::vector<std::string> result;
-  for (const std::string& one : words) result.push_back(word(one));
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool of_secret = i > 0 && words[i - 1].find('=') == std::string::npos && is_secret_option_word(words[i - 1]);
+    const bool secret = of_secret && !words[i].empty() && !words[i].starts_with("--");
+    result.push_back(secret ? std::string(kRedacted) : word(words[i]));
+  }
   return result;
 }
 
@@ -142,7 +214,8 @@ std::vector<std::string> Redactor::words(const std::vector<std::string>& words) 
 Status Redactor::file(const fs::path& path) const {
   if (spellings_.empty()) return {};
   std::error_code code;
-  if (!fs::is_regular_file(path, code)) return {};
+  const fs::file_status found = fs::status(path, code);
+  if (fs::status_known(found) && !fs::is_regular_file(found)) return {};
   const auto failed = [&path](const char* what) {
     return Status(StatusCode::kInfra, path.string() + ": secrets cannot be taken out: " + what + ": " +
                                           std::strerror(errno) + "; remove the file");
@@ -156,6 +229,11 @@ Status Redactor::file(const fs::path& path) const {
   std::string piece(kPiece, '\0');
   for (bool more = true; more;) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    if (in.bad()) {  // what was read is not the whole of it
+      const Status status = failed("it cannot be read to its end");
+      if (out.is_open()) fs::remove(changed, code);
+      return status;
+    }
     const auto got = static_cast<size_t>(in.gcount());
     more = got == piece.size();
     pending.append(piece, 0, got);
@@ -164,7 +242,7 @@ Status Redactor::file(const fs::path& path) const {
     const std::string done = text(before);
     if (done != before && !out.is_open()) {
       out.open(changed, std::ios::binary | std::ios::trunc);
-      copy_beginning(path, clean_bytes, out);
+      if (!copy_beginning(path, clean_bytes, out)) out.setstate(std::ios::failbit);
     }
     if (out.is_open()) {
       out.write(done.data(), static_cast<std::streamsize>(done.size()));
@@ -177,7 +255,7 @@ Status Redactor::file(const fs::path& path) const {
   out.close();
   if (!out) {
     fs::remove(changed, code);
-    return failed("the new one cannot be written");
+    return failed("a new one cannot be written");
   }
   fs::permissions(changed, fs::status(path, code).permissions(), code);
   fs::rename(changed, path, code);
@@ -203,15 +281,9 @@ size_t Redactor::cut_between_values(std::string_view text) const {
 }
 
 Status Redactor::folder(const fs::path& path) const {
-  Status first;
-  if (spellings_.empty()) return first;
-  std::error_code code;
-  std::vector<fs::path> files;  // gathered before any is replaced
-  for (fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, code), end;
-       !code && at != end; at.increment(code)) {
-    std::error_code ignored;
-    if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) files.push_back(at->path());
-  }
+  if (spellings_.empty()) return {};
+  std::vector<fs::path> files;
+  Status first = files_below(path, Walk::kAndThoseBelow, &files).with("secrets cannot be taken out");
   for (const fs::path& one : files) {
     if (Status done = file(one); !done.ok() && first.ok()) first = done;
   }

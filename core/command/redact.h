@@ -14,8 +14,15 @@ namespace assay::command {
 // What stands for a secret.
 inline constexpr std::string_view kRedacted = "***";
 
-// The name of a variable holds KEY, TOKEN, API, PASSWORD or SECRET, in any case.
+// The name of a variable, in any case: holds KEY, TOKEN, API, PASSWORD, PASSWD, PASSPHRASE, SECRET, CREDENTIAL or AUTH
+// (but not AUTHOR), has a word that ends with PASS or PWD (the shell's own PWD and OLDPWD apart), or the word PAT.
+// Words are what stands between characters other than letters and digits.
 bool is_secret_name(std::string_view name);
+
+// The same of a member of options or an option of a command ("api-key", without dashes in front), where many names
+// speak of tokens and keys that are no secrets (--moe-token-dispatcher-type): KEY and TOKEN have to end the name,
+// unless API and KEY are both there. What ends with VARIABLE or KEY_HEADER names where a secret is.
+bool is_secret_option(std::string_view name);
 
 // Knows the values that must not be shown. Copyable; const methods are safe from any thread.
 class Redactor {
@@ -29,6 +36,17 @@ class Redactor {
   void add(std::string_view name, std::string_view value);
   void add(const std::map<std::string, std::string>& environment);
 
+  // Notes a value whatever its name, by the same rule for values.
+  void add_secret(std::string_view value);
+
+  // Notes what the words of a command hold: the value of "--option=VALUE" and of "--option", "VALUE" with a secret name
+  // (is_secret_option), that of "NAME=VALUE", what add_urls() finds; the same between the blanks of a word, as scripts
+  // have them.
+  void add_words(const std::vector<std::string>& words);
+
+  // Notes user and password, and each "name=value" of the query, of every URL (SCHEME://...) in a text.
+  void add_urls(std::string_view text);
+
   // Every known value replaced by ***, the longest first. Values also as JSON writes them (escaped).
   std::string text(std::string_view text) const;
 
@@ -39,7 +57,8 @@ class Redactor {
   // A variable in a listing: *** for a secret name, however short the value; else text(value).
   std::string value(std::string_view name, std::string_view value) const;
 
-  // A word of a command line: "NAME=value" and "--option=NAME=value" as value() says, anything else as text() does.
+  // A word of a command line: "NAME=value" and "--option=NAME=value" as value() says, anything else as text() does; an
+  // option with a secret name (is_secret_option) shows no value, and in words() neither does the word behind it.
   std::string word(std::string_view word) const;
   std::vector<std::string> words(const std::vector<std::string>& words) const;
 

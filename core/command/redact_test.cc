@@ -15,10 +15,66 @@ using testing::ElementsAre;
 using Environment = std::map<std::string, std::string>;
 
 TEST(Redact, KnowsSecretNames) {
-  for (const char* name : {"KEY", "OPENAI_API_KEY", "hf_token", "My_Password", "client_secret", "apis", "AWS_SECRET"}) {
+  for (const char* name : {"KEY",           "OPENAI_API_KEY",
+                           "hf_token",      "My_Password",
+                           "client_secret", "apis",
+                           "AWS_SECRET",    "MONKEY",
+                           "DB_PASSWD",     "GPG_PASSPHRASE",
+                           "DB_PWD",        "MYSQLPWD",
+                           "GITHUB_PAT",    "pat",
+                           "PAT_2",         "X-Pat",
+                           "CREDENTIAL",    "Credentials",
+                           "BASIC_AUTH",    "X-Auth",
+                           "Authorization", "PROXY_AUTHENTICATION",
+                           "PASS",          "DB_PASS",
+                           "SSHPASS",       "PASS_2"}) {
     EXPECT_TRUE(is_secret_name(name)) << name;
   }
-  for (const char* name : {"PATH", "HOME", "PASS", "NCCL_ALGO", ""}) EXPECT_FALSE(is_secret_name(name)) << name;
+  for (const char* name :
+       {"PATH", "LD_LIBRARY_PATH", "HOME", "NCCL_ALGO", "", "PWD", "OLDPWD", "AUTHOR", "GIT_AUTHOR_NAME", "XAUTHORITY",
+        "PATTERN", "PATCH", "COMPAT", "PASSAGE", "PASSES", "PASSTHROUGH", "NUM_PASSED"}) {
+    EXPECT_FALSE(is_secret_name(name)) << name;
+  }
+}
+
+TEST(Redact, KnowsSecretOptionsFromThoseOfModels) {
+  for (const char* name : {"api_key", "api-key", "apiKey", "api_keys", "hf-token", "accessToken", "auth_token",
+                           "password", "db-password-2", "key", "token", "client-secret", "credentials",
+                           "tokenizer-api-key", "authorization", "pat", "db-pass"}) {
+    EXPECT_TRUE(is_secret_option(name)) << name;
+  }
+  for (const char* name :
+       {"api", "tokenizer", "tokenizer-model", "tiktoken-pattern", "max_tokens", "num-tokens-to-generate",
+        "keep_tokens", "return_tokens_as_token_ids", "moe-token-dispatcher-type", "calculate-per-token-loss",
+        "linear-num-key-heads", "json-keys", "api_key_variable", "api_key_header", "model", "author", "path", ""}) {
+    EXPECT_FALSE(is_secret_option(name)) << name;
+  }
+}
+
+TEST(Redact, FindsTheSecretsOfACommandsWords) {
+  Redactor redactor;
+  redactor.add_words({"serve", "--api-key", "sesame-1", "--auth-token=sesame-2", "--tokenizer-model", "words-1", "-c",
+                      "run --password 'sesame-3' --token=\"sesame-4\" --port 80", "HF_TOKEN=sesame-5", "MODE=plain-1",
+                      "http://me:sesame-6@host/x?k=sesame-7&api_key=s#part-1", "--key", "--port", "--secret"});
+  EXPECT_EQ(
+      redactor.text("sesame-1 sesame-2 words-1 sesame-3 sesame-4 sesame-5 plain-1 sesame-6 sesame-7 part-1 --port"),
+      "*** *** words-1 *** *** *** plain-1 *** *** part-1 --port");
+  EXPECT_EQ(redactor.text("host/x?k=sesame-7&api_key=s#part-1"), "host/x?***&***#part-1") << "however short";
+  EXPECT_EQ(redactor.text("ftp://me:sesame-6@host"), "ftp://***host");
+}
+
+TEST(Redact, FindsTheSecretsOfUrls) {
+  Redactor redactor;
+  redactor.add_urls("see http://a:b@h and ftp://name-only@h, http://h/p?x=yyyy //no:url@h, http:// , http://@h?");
+  EXPECT_EQ(redactor.text("a:b@h name-only yyyy no:url@h"), "***h *** *** no:url@h");
+  EXPECT_EQ(redactor.text("http://h/p"), "http://h/p");
+}
+
+TEST(Redact, ShowsNoValueOfAnOptionWithASecretName) {
+  EXPECT_THAT(Redactor().words({"--api-key", "pw", "--api-key=pw", "--token", "--port", "1", "--max-tokens", "8",
+                                "--password=", "--api-key"}),
+              ElementsAre("--api-key", "***", "--api-key=***", "--token", "--port", "1", "--max-tokens", "8",
+                          "--password=", "--api-key"));
 }
 
 TEST(Redact, ReplacesEveryEchoOfAValue) {
@@ -130,6 +186,24 @@ TEST_F(RedactFile, NoCutLeavesAPartOfAValue) {
   std::ofstream(file_) << "one\ntwo\nthree\n\nfour\x01\n";
   EXPECT_EQ(last_lines(file_, Redactor(), 2), "three | four?");
   EXPECT_EQ(last_lines(file_.string() + ".absent", redactor), "");
+}
+
+TEST_F(RedactFile, AFileThatCannotBeReadToItsEndIsAFailure) {
+  const Redactor redactor(Environment{{"API_KEY", "abcdefgh"}});
+  const Status unreadable = redactor.file("/proc/self/mem");  // reading its first page is an error
+  EXPECT_EQ(unreadable.code(), StatusCode::kInfra);
+  EXPECT_THAT(unreadable.message(), testing::HasSubstr("/proc/self/mem: secrets cannot be taken out"));
+}
+
+TEST_F(RedactFile, WhatCannotBeLookedAtIsAFailureAndNotAnAbsence) {
+  namespace fs = std::filesystem;
+  const Redactor redactor(Environment{{"API_KEY", "abcdefgh"}});
+  const fs::path loop = file_.string() + ".loop";
+  fs::create_symlink(loop, loop);
+  EXPECT_EQ(redactor.file(loop).code(), StatusCode::kInfra);
+  EXPECT_EQ(redactor.folder(loop).code(), StatusCode::kInfra);
+  EXPECT_THAT(redactor.folder(loop).message(), testing::HasSubstr("cannot be read to its end"));
+  fs::remove(loop);
 }
 
 TEST_F(RedactFile, IsQuietAboutAFileThatIsNotThere) {

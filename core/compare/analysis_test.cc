@@ -168,7 +168,7 @@ TEST(Analysis, AGapBeyondTwoUlpsIsATrueSplit) {
   const CaseVerdict verdict = judge({"generated_tokens"}, kGolden, kParted, &rerun);
   EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
   EXPECT_THAT(verdict.reason, HasSubstr("0 near-ties, 1 true split; true split at generated token 2: golden 7 \"g\""));
-  EXPECT_THAT(verdict.reason, HasSubstr("golden token ranked 1"));
+  EXPECT_THAT(verdict.reason, HasSubstr("golden token at place 2"));
 }
 
 TEST(Analysis, ALaterTrueSplitIsNotExcusedByATie) {

@@ -24,7 +24,7 @@ std::string evidence_lines(const RequestEvidence& one) {
                   one.first_divergent, one.golden_tokens, token_text(one.split->golden), token_text(one.split->result));
   if (one.split->gap) out += fmt::format(", gap {:.3g} nats", *one.split->gap);
   if (one.split->gap_ulps) out += fmt::format(" = {:.3g} ULP", *one.split->gap_ulps);
-  if (one.split->golden_rank) out += fmt::format(", golden ranked {}", *one.split->golden_rank);
+  if (one.split->golden_rank) out += fmt::format(", golden at place {}", *one.split->golden_rank + 1);
   out += '\n';
   if (!one.reanchoring) return out;
   const Reanchoring& rerun = *one.reanchoring;
@@ -44,7 +44,7 @@ std::string evidence_lines(const RequestEvidence& one) {
 
 std::string render_verdict_text(const CaseVerdict& verdict, bool every_request) {
   std::string out = fmt::format("{}: {}\n", to_string(verdict.verdict), verdict.reason);
-  out += fmt::format("golden: {}\n", verdict.golden.empty() ? "none" : verdict.golden);
+  out += fmt::format("golden: {}\n", verdict.golden.empty() ? "none was read" : verdict.golden);
   if (!verdict.declared.empty()) {
     const std::string judged = verdict.judged ? fmt::format("judged {}, ", to_string(*verdict.judged)) : "";
     out += fmt::format("declared: {}{}\n", judged, verdict.declared);

@@ -31,7 +31,7 @@ std::string gap_text(const Split& split, const TieRule& rule) {
   if (!split.gap) return "gap not known: the golden's token is not among the engine's best";
   std::string line = fmt::format("gap {:.3g} nats, {:.3g} ULP of {}", *split.gap, split.gap_ulps.value_or(0),
                                  dtype_name(rule.mantissa));
-  if (split.golden_rank) line += fmt::format(", golden token ranked {}", *split.golden_rank);
+  if (split.golden_rank) line += fmt::format(", golden token at place {}", *split.golden_rank + 1);
   return line;
 }
 
@@ -40,7 +40,7 @@ std::string verdict_of_rerun(const Reanchoring& found, const TieRule& rule) {
   if (found.method.empty()) return "";
   std::string line = "; re-anchored over " + counts_of(found);
   if (!rule.arithmetic.empty()) line += "; " + rule.arithmetic;
-  if (found.lone) line += "; all tokens behind it agree: this token of the golden alone differs";
+  if (found.lone) line += "; all tokens behind it agree: this token alone differs: it, or the golden, was changed";
   if (!found.not_done.empty()) line += "; " + found.not_done;
   if (!found.contradiction.empty()) line += "; " + found.contradiction;
   if (!found.reproduced) line += "; not reproduced: depends on state or schedule";

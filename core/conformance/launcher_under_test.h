@@ -39,7 +39,6 @@ class LauncherUnderTest {
   const Called& opening() const { return opening_; }
   // False, and noted as not checked, where open was refused.
   bool opened() const;
-  void* handle() const { return launcher_; }
   const std::string& folder() const { return folder_; }
   std::string log(size_t task) const;  // content of a task's log file
 

@@ -2,14 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "assay/golden.h"
 #include "assay/provenance.h"
 #include "core/compare/checks.h"
-#include "core/golden/json_reason.h"
 #include "core/golden/json_text.h"
+#include "core/golden/key_scan.h"
 #include "core/golden/stable_text.h"
 #include "core/golden/text.h"
 #include "core/govern/lint.h"
@@ -50,54 +48,15 @@ std::vector<size_t> conflict_lines(std::string_view text) {
   return lines;
 }
 
-// Finds keys that occur twice in one object, and whether the text is JSON at all.
-class KeyScan : public nlohmann::json_sax<nlohmann::json> {
- public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override {
-    keys_.emplace_back();
-    return true;
-  }
-  bool end_object() override {
-    keys_.pop_back();
-    return true;
-  }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool key(string_t& name) override {
-    if (!keys_.back().insert(name).second) twice_.insert(name);
-    return true;
-  }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& failure) override {
-    error_ = json::reason_of(failure.what());
-    return false;
-  }
-  const std::set<std::string>& twice() const { return twice_; }
-  const std::string& error() const { return error_; }
-
- private:
-  std::vector<std::set<std::string>> keys_;
-  std::set<std::string> twice_;
-  std::string error_;
-};
-
 void scan_foreign(std::string_view text, Findings& findings) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return findings.error("json", "is empty; expected a JSON object");
   }
   const json::Blanked blanked = json::blank_nonfinite(text);
   const std::string_view readable = blanked.text(text);
-  KeyScan scan;
-  if (!nlohmann::json::sax_parse(readable.begin(), readable.end(), &scan)) {
-    return findings.error("json", "not valid JSON: " + scan.error());
-  }
-  for (const std::string& name : scan.twice()) {
+  const json::KeyScan scan = json::scan_keys(readable);
+  if (!scan.error.empty()) return findings.error("json", "not valid JSON: " + scan.error);
+  for (const std::string& name : scan.twice) {
     findings.error("duplicate-key", text::quoted(name, 60) + " occurs more than once in one object");
   }
   if (!blanked.nonfinite.empty()) {

@@ -35,7 +35,6 @@ class Findings {
   void error(const discover::YamlNode& at, std::string what) { error(at.line, at.column, std::move(what)); }
   void add(Finding finding);
 
-  const std::string& file() const { return file_; }
   std::vector<Finding>& list() { return list_; }
 
  private:

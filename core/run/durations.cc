@@ -93,7 +93,9 @@ Durations durations_of(const std::vector<CaseOutcome>& outcomes) {
     const Duration one{.seconds = outcome.summary.seconds,
                        .load_seconds = outcome.summary.load_seconds,
                        .repeats = outcome.repeats.empty() ? 1 : static_cast<int>(outcome.repeats.size())};
-    if (outcome.verdict.verdict != Verdict::kInfra && usable(one)) durations.cases[outcome.name] = one;
+    const Verdict verdict = outcome.verdict.verdict;
+    if (verdict != Verdict::kInfra && usable(one)) durations.cases[outcome.name] = one;
+    if (verdict == Verdict::kSkipped && !(one.seconds > 0)) durations.cases[outcome.name] = {.seconds = kNoSeconds};
   }
   return durations;
 }

@@ -23,7 +23,7 @@ namespace {
 using NodePtr = std::shared_ptr<const Filter::Node>;
 using Kind = Filter::Node::Kind;
 
-constexpr std::array<std::string_view, 5> kKeys = {"name", "metric", "engine", "tag", "model"};
+constexpr std::array<std::string_view, 6> kKeys = {"name", "metric", "engine", "tag", "model", "mode"};
 constexpr int kMaxDepth = 200;
 
 struct Token {
@@ -150,7 +150,7 @@ class Parser {
     node->glob = colon == std::string::npos ? token().text : token().text.substr(colon + 1);
     if (std::find(kKeys.begin(), kKeys.end(), node->key) == kKeys.end()) {
       return error(token().column,
-                   fmt::format("unknown key '{}', expected name, metric, engine, tag or model", node->key));
+                   fmt::format("unknown key '{}', expected name, metric, engine, tag, model or mode", node->key));
     }
     if (node->glob.empty()) {
       return error(token().column + colon + 1, fmt::format("'{}:' without a glob; add one", node->key));
@@ -191,6 +191,7 @@ bool holds(const Filter::Node& node, const FilterSubject& subject) {
   if (node.key == "tag") return any_matches(node.glob, subject.tags);
   if (node.key == "engine") return glob_matches(node.glob, subject.engine);
   if (node.key == "model") return glob_matches(node.glob, subject.model);
+  if (node.key == "mode") return glob_matches(node.glob, subject.mode);
   if (name_matches(node.glob, subject.name)) return true;
   return !subject.relation.empty() &&
          name_matches(node.glob, subject.name.substr(0, subject.name.size() - subject.relation.size() - 1));

@@ -2,7 +2,7 @@
 //
 //   expression := term { "or" term }          term := factor { ["and"] factor }
 //   factor     := "not" factor | "(" expression ")" | [key ":"] glob
-//   key        := "name" | "metric" | "engine" | "tag" | "model"           (a bare glob is a name)
+//   key        := "name" | "metric" | "engine" | "tag" | "model" | "mode"  (a bare glob is a name)
 // Globs know *, ? and [a-z]; they match the whole value, letters as written. A glob in double quotes may hold blanks,
 // parentheses and the words and, or, not. `metric:` and `tag:` hold when one of the case's values matches; `name:` when
 // the whole name or its last part ("moe/case_b1": "case_b1") does; of a relation ("moe/case_b1@prefix_cache") also when
@@ -26,6 +26,7 @@ struct FilterSubject {
   std::vector<std::string> metrics;
   std::vector<std::string> tags;
   std::string relation = {};
+  std::string mode = {};  // "inference", "rl", "pretraining"
 };
 
 // Immutable after parse(); safe from any thread.

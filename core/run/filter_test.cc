@@ -47,6 +47,13 @@ TEST(Filter, NameMatchesAsAWholeOrByItsLastPart) {
     EXPECT_FALSE(Filter::parse(glob)->matches(nested)) << glob;
 }
 
+TEST(Filter, ModeTellsInferenceFromTraining) {
+  FilterSubject subject = kCase;
+  subject.mode = "inference";
+  EXPECT_TRUE(Filter::parse("mode:inference")->matches(subject));
+  EXPECT_FALSE(Filter::parse("mode:pretraining or mode:rl")->matches(subject));
+}
+
 TEST(Filter, ARelationMatchesByItsOwnNameAndByThatOfItsCase) {
   const FilterSubject row = {.name = "moe/licences@prefix_cache",
                              .model = "moe",

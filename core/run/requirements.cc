@@ -36,8 +36,9 @@ std::string absent_requirement(const TestCase& test, const discover::Variables& 
     } else if (name.starts_with(kDevice)) {
       reason = absent_backend(name.substr(kDevice.size()), backends);
     } else if (variables.find(name) == nullptr) {
-      reason = backends.exists(name) ? absent_backend(name, backends)
-                                     : fmt::format("no such backend, and no such variable is set (--set {}=...)", name);
+      reason = backends.exists(name)
+                   ? absent_backend(name, backends)
+                   : fmt::format("variable {0} is not set (--set {0}=...), and no backend has that name", name);
     }
     if (!reason.empty()) return fmt::format("requires {}: {}", name, reason);
   }

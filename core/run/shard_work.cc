@@ -9,6 +9,7 @@
 
 #include "core/discover/argument_table.h"
 #include "core/discover/list.h"
+#include "core/run/durations.h"
 #include "core/run/relation_rows.h"
 #include "core/run/shards.h"
 
@@ -132,6 +133,7 @@ ShardWork shard_work(const RunOptions& options, const Filter& filter, const Dura
   std::vector<std::vector<Row>> rows;
   std::unordered_map<std::string, uint32_t> groups;
   std::vector<std::vector<double>> loads;  // (groups) recorded, seconds
+  std::vector<bool> idle;                  // (groups) every case was skipped: nothing is loaded
   std::vector<double> load_work;           // (groups)
   std::vector<std::string> engines;        // (groups)
   Scale scale;
@@ -146,6 +148,7 @@ ShardWork shard_work(const RunOptions& options, const Filter& filter, const Dura
     const std::string engine = engine_name(test, options, own);
     if (is_new) {
       loads.emplace_back();
+      idle.push_back(true);
       load_work.push_back(engine == kReplay ? 0 : kLoadTokens * token_work(test));
       engines.push_back(engine);
     }
@@ -156,9 +159,12 @@ ShardWork shard_work(const RunOptions& options, const Filter& filter, const Dura
       if (known != durations.cases.end()) {
         const Duration& duration = known->second;
         row.seconds = duration.seconds / duration.repeats * repeats(test, options, own);
-        scale.add(engine, row.seconds, row.work);
-        loads[group->second].push_back(duration.load_seconds);
+        if (duration.seconds > kNoSeconds) {
+          scale.add(engine, row.seconds, row.work);
+          loads[group->second].push_back(duration.load_seconds);
+        }
       }
+      if (!(row.seconds >= 0 && known->second.seconds <= kNoSeconds)) idle[group->second] = false;
       unit.measured = unit.measured && row.seconds >= 0;
       of_case.push_back(row);
     }
@@ -185,7 +191,7 @@ ShardWork shard_work(const RunOptions& options, const Filter& filter, const Dura
     made.work.pieces[i].time = std::max<int64_t>(1, ticks(time * tick));
   }
   for (size_t g = 0; g < loads.size(); ++g) {
-    const double load = loads[g].empty() ? load_work[g] * scale.of(engines[g]) : median(loads[g]);
+    const double load = idle[g] ? 0 : loads[g].empty() ? load_work[g] * scale.of(engines[g]) : median(loads[g]);
     made.work.loads.push_back(ticks(load * tick));
   }
   return made;

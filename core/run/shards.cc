@@ -89,7 +89,8 @@ std::vector<std::string> selected_relations(const TestCase& test, const RunOptio
                         .engine = engine_name(test, options, own),
                         .metrics = test.metrics.value_or(std::vector<std::string>()),
                         .tags = test.assay.tags,
-                        .relation = ""};
+                        .relation = "",
+                        .mode = test.mode};
   *dropped = std::erase_if(relations, [&](const std::string& one) {
     subject.name = row_name(test.name, one);
     subject.relation = one;

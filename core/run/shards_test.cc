@@ -136,6 +136,28 @@ TEST(Shards, UnrecordedCasesAreEstimatedOnTheScaleOfRecordedOnes) {
   EXPECT_FALSE(work.units[1].measured);
 }
 
+TEST(Shards, ACaseThatWasSkippedTakesNoTimeAndLoadsNothing) {
+  CaseOutcome skipped;
+  skipped.name = "large";
+  skipped.verdict.verdict = Verdict::kSkipped;
+  CaseOutcome short_one;
+  short_one.name = "short";
+  short_one.verdict.verdict = Verdict::kIdentical;
+  short_one.summary.seconds = 3;
+  short_one.summary.load_seconds = 0.5;
+  const Durations durations = durations_of({skipped, short_one});
+  RunOptions options;
+  options.cases = {make_case("large", "16b", 100'000), make_case("short", "a", 9)};
+  const ShardWork work = shard_work(options, *Filter::parse(""), durations);
+  EXPECT_LE(work.work.pieces[0].time, 1);
+  EXPECT_EQ(work.work.pieces[1].time, 3'000'000);
+  EXPECT_THAT(work.work.loads, ElementsAre(0, 500'000));
+  EXPECT_TRUE(work.units[0].measured);
+  options.cases.push_back(make_case("new", "16b", 9));
+  EXPECT_GT(shard_work(options, *Filter::parse(""), durations).work.loads[0], 0) << "a new case may load it";
+  EXPECT_THAT(durations_json({skipped}), HasSubstr("large"));
+}
+
 TEST(Shards, RepeatsCountAsOftenAsTheyAreRun) {
   RunOptions options;
   options.cases = {make_case("one", "a")};

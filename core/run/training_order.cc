@@ -52,8 +52,8 @@ Result<PreparedCase> prepare_training(const TestCase& test, const std::string& i
     const std::string folder = folder_of_repeat(options.output, id, repeat).string();
     const fs::path own = fs::path(folder) / "actual.json";
     if (Status checked = check_result_path("--output", own, test, inputs); !checked.ok()) return checked;
-    Result<train::CasePlan> plan =
-        train::plan_case(test, variables, {.folder = folder, .repeat = repeat, .allow_scripts = options.allow_scripts});
+    Result<train::CasePlan> plan = train::plan_case(
+        test, variables, {.folder = folder, .repeat = repeat, .id = id, .allow_scripts = options.allow_scripts});
     if (!plan) return plan.status();
     plan->results = options.results.string();
     for (train::Job& job : plan->runs) {

@@ -79,9 +79,9 @@ class Planner {
       : test_(test), variables_(variables), request_(request) {}
 
   Result<CasePlan> run() {
-    for (const Status& step : {begin(), numbers(), change()}) {
-      if (!step.ok()) return step;
-    }
+    if (Status begun = begin(); !begun.ok()) return begun;
+    if (Status told = numbers(); !told.ok()) return told;
+    if (Status changed = change(); !changed.ok()) return changed;
     const Status planned = plan_.type == TestType::kCheckpointConsistency && !plan_.rl ? plan_each() : plan_runs();
     if (!planned.ok()) return planned;
     std::sort(plan_.made.begin(), plan_.made.end());
@@ -137,7 +137,7 @@ class Planner {
     return {};
   }
 
-  // The first of these variables that is set; `otherwise` where none is.
+  // The first of these variables that is set; `value` stays what it is where none is.
   Status number(std::initializer_list<const char*> names, int least, int most, int* value) {
     for (const char* name : names) {
       const std::string* text = variables_.find(name);
@@ -162,8 +162,12 @@ class Planner {
     int seconds = 900;
     if (Status s = number({"RUN_CI_BARRIER_TIMEOUT"}, 1, kMostWait, &seconds); !s.ok()) return s;
     plan_.meeting.seconds = seconds;
-    plan_.meeting.folder = given("RUN_CI_BARRIER_DIR");
-    if (!plan_.meeting.folder.empty()) return {};
+    // The next case of the run must not find the barriers of this one open.
+    const fs::path own = fs::path(request_.id.empty() ? test_.name : request_.id).relative_path();
+    if (const std::string barriers = given("RUN_CI_BARRIER_DIR"); !barriers.empty()) {
+      plan_.meeting.folder = (barriers / own).string();
+      return {};
+    }
     std::string id = "default";
     for (const char* name : {"CI_JOB_ID", "SLURM_JOB_ID", "RUN_CI_BARRIER_ID"}) {
       if (const std::string* text = variables_.find(name); text != nullptr && !text->empty()) id = *text;
@@ -172,7 +176,7 @@ class Planner {
       return invalid("NUM_NODES " + std::to_string(base_.nodes) +
                      ": the nodes meet in a folder that all of them see: give it with --set OUTPUT_PATH=...");
     }
-    plan_.meeting.folder = (fs::path(base_.folders.output) / ".run_ci_barriers" / id).string();
+    plan_.meeting.folder = (fs::path(base_.folders.output) / ".run_ci_barriers" / id / own).string();
     return {};
   }
 
@@ -191,9 +195,7 @@ class Planner {
     job.run = number;
     job.folders = std::move(folders);
     job.folders.output = base_.folders.output;
-    job.folders.logs = given("OUTPUT_PATH").empty()
-                           ? below(fmt::format("run_{}/logs", number))
-                           : (fs::path(given("OUTPUT_PATH")) / "logs" / std::to_string(request_.repeat)).string();
+    job.folders.logs = logs(number);
     discover::Variables variables = variables_;
     variables.set["CHECKPOINT_LOAD_PATH"] = job.folders.load;
     variables.set["CHECKPOINT_SAVE_PATH"] = job.folders.save;
@@ -244,6 +246,13 @@ class Planner {
     return std::vector<std::string>{"--exit-duration-in-mins", std::to_string(minutes)};
   }
 
+  // Nodes share OUTPUT_PATH, and nobody may write over or rewrite what another still writes.
+  std::string logs(int run) const {
+    if (given("OUTPUT_PATH").empty()) return below(fmt::format("run_{}/logs", run));
+    const fs::path all = fs::path(given("OUTPUT_PATH")) / "logs" / std::to_string(request_.repeat);
+    return base_.nodes == 1 ? all.string() : (all / fmt::format("node_{}", base_.node_rank)).string();
+  }
+
   std::string tensorboard(int run) const {
     const std::string path = given("TENSORBOARD_PATH");
     if (path.empty()) return below(fmt::format("run_{}/tensorboard", run));
@@ -291,6 +300,11 @@ class Planner {
     for (const ModelArgs& args : test_.further_model_args) {
       const Result<int64_t> number = whole_number(args.name, args.name.substr(args.name.rfind('_') + 1), 2, kMostRuns);
       if (!number) return number.status().with(test_.config);
+      for (const auto& [taken, other] : all) {
+        if (taken != *number) continue;
+        return invalid(fmt::format("{}: {} and {} are both run {}: give each a number of its own", test_.config,
+                                   other->name, args.name, taken));
+      }
       all.emplace_back(static_cast<int>(*number), &args);
     }
     const int processes = base_.processes_per_node;

@@ -29,12 +29,13 @@ enum class TestType : uint8_t {
 struct PlanRequest {
   std::string folder;  // of the repeat, absolute; everything that is not set below it
   int repeat = 1;
+  std::string id = {};         // tells the case from all others of the run, on every node alike; empty: its name does
   bool allow_scripts = false;  // BEFORE_SCRIPT and AFTER_SCRIPT
 };
 
 // Barriers of a training that runs on several nodes, each of which has an assay of its own.
 struct NodeMeeting {
-  std::string folder;  // empty: one node
+  std::string folder;  // of this case alone; empty: one node
   double seconds = 900;
 };
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "core/discover/case_reader.h"
 #include "core/train/compare_files.h"
 #include "core/train/metric_file.h"
@@ -22,13 +24,13 @@ class CasePlanning : public testing::Test {
  protected:
   CasePlanning() { variables_.set["TRAINING_SCRIPT_PATH"] = "pretrain.py"; }
 
-  Result<CasePlan> plan(const std::string& config) const {
+  Result<CasePlan> plan(const std::string& config, const std::string& id = "") const {
     TestCase test;
     test.config = "case/model_config.yaml";
     test.name = "case";
     discover::read_config(config, test, /*needs_model_args=*/true);
     EXPECT_TRUE(test.error.ok()) << test.error.message();
-    return plan_case(test, variables_, {.folder = "/out"});
+    return plan_case(test, variables_, {.folder = "/out", .id = id});
   }
   // One line that names the variable and what it holds.
   void expect_refused(const std::string& config, const std::string& name, const std::string& value) const {
@@ -42,6 +44,48 @@ class CasePlanning : public testing::Test {
 };
 
 constexpr const char* kRegular = "TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: 20\n";
+
+TEST_F(CasePlanning, TwoRunsOfOneNumberAreRefused) {
+  const std::string head = "TEST_TYPE: checkpoint-consistency\nMODE: pretraining\nMODEL_ARGS:\n  --train-iters: 1\n";
+  const Result<CasePlan> both = plan(head + "MODEL_ARGS_02:\n  --train-iters: 1\nMODEL_ARGS_2:\n  --train-iters: 1\n");
+  EXPECT_EQ(both.status().code(), StatusCode::kInvalid);
+  EXPECT_THAT(
+      both.status().message(),
+      AllOf(HasSubstr("case/model_config.yaml: MODEL_ARGS_02 and MODEL_ARGS_2 are both run 2"), Not(HasSubstr("\n"))));
+  EXPECT_TRUE(plan(head + "MODEL_ARGS_03:\n  --train-iters: 1\nMODEL_ARGS_2:\n  --train-iters: 1\n").ok());
+}
+
+TEST_F(CasePlanning, NodesShareBarriersOfTheirCaseAloneAndNoLogs) {
+  variables_.set["OUTPUT_PATH"] = "/shared";
+  EXPECT_EQ(plan(kRegular)->runs[0].folders.logs, "/shared/logs/1");
+  variables_.set["NUM_NODES"] = "2";
+  std::set<std::string> logs;
+  for (const bool given : {false, true}) {
+    if (given) variables_.set["RUN_CI_BARRIER_DIR"] = "/meet";
+    std::set<std::string> meetings;
+    for (const char* node : {"0", "1"}) {
+      variables_.set["NODE_RANK"] = node;
+      for (const char* id : {"", "case~2", "deep/case"}) {
+        const Result<CasePlan> made = plan(kRegular, id);
+        ASSERT_TRUE(made.ok()) << made.status().message();
+        meetings.insert(made->meeting.folder);
+        logs.insert(made->runs[0].folders.logs);
+        EXPECT_EQ(made->runs[0].environment.at("LOG_DIR"), made->runs[0].folders.logs);
+      }
+    }
+    EXPECT_THAT(meetings,
+                given ? ElementsAre("/meet/case", "/meet/case~2", "/meet/deep/case")
+                      : ElementsAre("/shared/.run_ci_barriers/default/case", "/shared/.run_ci_barriers/default/case~2",
+                                    "/shared/.run_ci_barriers/default/deep/case"));
+  }
+  EXPECT_THAT(logs, ElementsAre("/shared/logs/1/node_0", "/shared/logs/1/node_1"));
+}
+
+TEST_F(CasePlanning, TheFirstFailureIsTheOneThatIsTold) {
+  variables_.set.erase("TRAINING_SCRIPT_PATH");
+  variables_.set["GPUS_PER_NODE"] = "many";
+  EXPECT_THAT(plan(kRegular).status().message(), HasSubstr("TRAINING_SCRIPT_PATH"));
+}
 
 TEST_F(CasePlanning, VariablesThatAreNoNumbersAreRefused) {
   variables_.set["OUTPUT_PATH"] = "/out";

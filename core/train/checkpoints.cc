@@ -69,8 +69,8 @@ Status make_resume_view(const std::string& saved, int64_t half, const std::strin
   std::error_code code;
   std::vector<std::string> iterations;
   bool found = false;
-  for (const fs::directory_entry& entry : fs::directory_iterator(saved, code)) {
-    const std::string name = entry.path().filename().string();
+  for (fs::directory_iterator at(saved, code); !code && at != fs::directory_iterator(); at.increment(code)) {
+    const std::string name = at->path().filename().string();
     if (name == kTracker) continue;
     if (const std::optional<int64_t> iteration = iteration_of(name)) {
       iterations.push_back(name);
@@ -78,7 +78,7 @@ Status make_resume_view(const std::string& saved, int64_t half, const std::strin
       if (*iteration > half) continue;
     }
     std::error_code linked;
-    fs::create_symlink(fs::absolute(entry.path()), fs::path(view) / name, linked);
+    fs::create_symlink(fs::absolute(at->path()), fs::path(view) / name, linked);
     if (linked) return failed((fs::path(view) / name).string(), linked);
   }
   if (code) return failed(saved, code);

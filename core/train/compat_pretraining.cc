@@ -64,7 +64,10 @@ Pairs pairs_of(const Metric& golden, const Metric& actual) {
   Pairs pairs;
   if (golden.values.empty()) {
     pairs.failure = fmt::format("Metric {} has no values in the golden file.", golden.name);
-  } else if (golden.name == "iteration-time") {
+    return pairs;
+  }
+  const StepIndex by_step(actual);
+  if (golden.name == "iteration-time") {
     const bool any =
         std::any_of(golden.values.begin(), golden.values.end(), [](const StepValue& v) { return v.finite(); });
     const std::vector<int64_t> steps = iteration_time_steps(golden);
@@ -73,16 +76,17 @@ Pairs pairs_of(const Metric& golden, const Metric& actual) {
                           : "Metric iteration-time has no finite values.";
       return pairs;
     }
+    const StepIndex reference(golden);
     for (const int64_t step : steps) {
-      pairs.golden.push_back(number_of(golden.find(step)));
-      pairs.actual.push_back(number_of(actual.find(step)));
+      pairs.golden.push_back(number_of(reference.find(step)));
+      pairs.actual.push_back(number_of(by_step.find(step)));
     }
     pairs.golden = {median(pairs.golden)};
     pairs.actual = {median(pairs.actual)};
   } else {
     for (const StepValue& value : golden.values) {
       pairs.golden.push_back(number_of(&value));
-      pairs.actual.push_back(number_of(actual.find(value.step)));
+      pairs.actual.push_back(number_of(by_step.find(value.step)));
     }
   }
   return pairs;

@@ -65,8 +65,9 @@ void check_loss(const MetricSet& golden, const Metric& actual) {
   size_t mismatches = 0;
   const Metric& reference = golden_metric(golden, "lm-loss");
   if (reference.unusable || actual.unusable) throw Raised("AttributeError: lm-loss has no values by step");
+  const StepIndex by_step(actual);
   for (const StepValue& value : reference.values) {
-    const StepValue* other = actual.find(value.step);
+    const StepValue* other = by_step.find(value.step);
     if (other == nullptr) {
       ++mismatches;
       continue;

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <string_view>
+#include <system_error>
 
 #include "core/train/metric_file.h"
 
@@ -27,18 +28,27 @@ struct Found {
   std::string path;
 };
 
-void find_files(const fs::path& folder, std::vector<Found>* found) {
+bool absent(const std::error_code& code) {
+  return code == std::errc::no_such_file_or_directory || code == std::errc::not_a_directory;
+}
+
+// Adds those of a folder, where there is one. Fails with kInfra.
+Status find_files(const fs::path& folder, std::vector<Found>* found) {
   std::error_code code;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
-    const std::string name = entry.path().filename().string();
+  fs::directory_iterator at(folder, code);
+  if (absent(code)) return {};
+  for (; !code && at != fs::directory_iterator(); at.increment(code)) {
+    const std::string name = at->path().filename().string();
     if (!name.starts_with("events") || name.find("tfevents", std::string_view("events").size()) == std::string::npos) {
       continue;
     }
-    std::error_code ignored;
-    if (fs::is_regular_file(entry.path(), ignored)) {
-      found->push_back({fs::last_write_time(entry.path(), ignored), entry.path().string()});
+    std::error_code of_file;
+    if (fs::is_regular_file(at->path(), of_file)) {
+      found->push_back({fs::last_write_time(at->path(), of_file), at->path().string()});
     }
+    if (of_file && !absent(of_file)) return infra(at->path().string() + ": " + of_file.message());
   }
+  return code ? infra(fmt::format("{}: cannot be listed: {}", folder.string(), code.message())) : Status();
 }
 
 bool has_scalars(const EventFile& file) { return !file.tags.empty() || !file.corrupt.ok(); }
@@ -110,8 +120,9 @@ Grid convergence_grid(int64_t train_iters) {
 
 Result<std::vector<EventFile>> read_event_folder(const std::string& folder) {
   std::vector<Found> found;
-  find_files(folder, &found);
-  find_files(fs::path(folder) / "results", &found);
+  for (const fs::path& place : {fs::path(folder), fs::path(folder) / "results"}) {
+    if (Status listed = find_files(place, &found); !listed.ok()) return listed;
+  }
   if (found.empty()) {
     return not_found(
         fmt::format("{}: no TensorBoard event file (events*tfevents*) there; the program has to write "

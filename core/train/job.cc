@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/golden/json_reason.h"
+#include "core/golden/whole_number.h"
 
 namespace assay::train {
 namespace {
@@ -13,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMostProcesses = 1 << 20;
 constexpr int kMostPort = 65535;
+constexpr double kMostSeconds = 1e9;  // 30 years; a clock in nanoseconds ends at 292
 
 // Members once for both directions.
 template <class Any, class Visit>
@@ -53,7 +56,6 @@ bool has_type_of(const Json& value, const T&) {
   if constexpr (std::is_same_v<T, bool>) return value.is_boolean();
   if constexpr (std::is_same_v<T, std::string>) return value.is_string();
   if constexpr (std::is_same_v<T, double>) return value.is_number();
-  if constexpr (std::is_integral_v<T>) return value.is_number_integer();
   return value.is_structured();
 }
 
@@ -61,12 +63,22 @@ template <class T>
 void take(const Json& from, const std::string& path, const char* name, T& value) {
   const auto member = from.find(name);
   if (member == from.end()) return;
+  constexpr bool kWhole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
   try {
-    if (!has_type_of(*member, value)) throw std::runtime_error("another type");
-    member->get_to(value);
+    if constexpr (kWhole) {
+      value = json::whole<T>(*member);
+    } else {
+      if (!has_type_of(*member, value)) throw std::runtime_error("another type");
+      member->get_to(value);
+    }
   } catch (const std::exception&) {
-    throw std::runtime_error(fmt::format("{}{} is {}: another type is expected, see docs/training.md", path, name,
-                                         member->dump(-1, ' ', true, Json::error_handler_t::replace)));
+    std::string expected = "another type is expected";
+    if constexpr (kWhole) {
+      expected = fmt::format("expected a whole number from {} to {}", std::numeric_limits<T>::min(),
+                             std::numeric_limits<T>::max());
+    }
+    throw std::runtime_error(fmt::format("{}{} is {}: {}, see docs/training.md", path, name,
+                                         member->dump(-1, ' ', true, Json::error_handler_t::replace), expected));
   }
 }
 
@@ -83,11 +95,13 @@ Status check(const Job& job) {
        {within("repeat", job.repeat, 1, kMostProcesses), within("run", job.run, 1, kMostProcesses),
         within("max_restarts", job.max_restarts, 0, kMostProcesses),
         within("processes_per_node", job.processes_per_node, 1, kMostProcesses),
-        within("nodes", job.nodes, 1, kMostProcesses), within("node_rank", job.node_rank, 0, job.nodes - 1),
+        within("nodes", job.nodes, 1, kMostProcesses), within("node_rank", job.node_rank, 0, int64_t{job.nodes} - 1),
         within("master_port", job.master_port, 0, kMostPort)}) {
     if (!status.ok()) return status;
   }
-  if (!(job.time_limit_s >= 0)) return invalid("time_limit_s: expected seconds >= 0");
+  if (!(job.time_limit_s >= 0 && job.time_limit_s <= kMostSeconds)) {
+    return invalid(fmt::format("time_limit_s is {}: expected seconds from 0 to {}", job.time_limit_s, kMostSeconds));
+  }
   return {};
 }
 

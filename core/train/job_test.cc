@@ -1,11 +1,14 @@
 #include "core/train/job.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace assay::train {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Job, ComesBackAsItWasWritten) {
   Job job;
@@ -58,6 +61,31 @@ TEST(Job, NamesTheMemberThatIsWrong) {
   EXPECT_THAT(reason(R"({"script": "x", "launcher": "mpirun"})"), HasSubstr("torchrun or ft_launcher"));
   EXPECT_THAT(reason(R"({"script": "x", "folders": {"save": null}})"), HasSubstr("folders.save is null"));
   EXPECT_THAT(reason(R"({"script": "x", "time_limit_s": -1})"), HasSubstr("time_limit_s"));
+}
+
+TEST(Job, NumbersThatNoMemberHoldsAreRefusedAndNotMadeSmaller) {
+  const auto read = [](const std::string& member) { return parse_job("{\"script\": \"x\", " + member + "}"); };
+  for (const char* name :
+       {"repeat", "run", "max_restarts", "processes_per_node", "nodes", "node_rank", "master_port"}) {
+    for (const char* number : {"4294967297", "-4294967295", "9223372036854775807", "18446744073709551615", "1e300",
+                               "-2147483648", "-2147483649", "1.5", "true", "\"1\""}) {
+      const Status status = read(fmt::format("\"{}\": {}", name, number)).status();
+      EXPECT_EQ(status.code(), StatusCode::kInvalid) << name << number;
+      EXPECT_THAT(status.message(), AllOf(HasSubstr(name), HasSubstr("expected"), Not(HasSubstr("\n"))));
+    }
+  }
+  EXPECT_THAT(read("\"nodes\": 4294967297").status().message(),
+              HasSubstr("nodes is 4294967297: expected a whole number from -2147483648 to 2147483647"));
+  EXPECT_THAT(read("\"nodes\": -2147483648, \"node_rank\": 5").status().message(), HasSubstr("nodes is -2147483648"));
+  for (const char* number : {"-1", "-9223372036854775808", "18446744073709551616", "0.5", "null"}) {
+    EXPECT_THAT(read(fmt::format("\"memory_limit\": {}", number)).status().message(), HasSubstr("memory_limit is "));
+  }
+  EXPECT_EQ(read("\"memory_limit\": 18446744073709551615")->memory_limit, UINT64_MAX);
+  EXPECT_EQ(read("\"nodes\": 8.0")->nodes, 8);
+  for (const char* number : {"1e18", "1e300", "1000000001", "-0.5"}) {
+    EXPECT_THAT(read(fmt::format("\"time_limit_s\": {}", number)).status().message(),
+                AllOf(HasSubstr("time_limit_s is "), HasSubstr("expected seconds from 0 to 1000000000")));
+  }
 }
 
 }  // namespace

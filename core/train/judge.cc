@@ -98,8 +98,9 @@ std::string first_difference(const MetricSet& a, const MetricSet& b) {
   for (const Metric& metric : a.metrics) {
     if (measures_machine(metric.name)) continue;
     const Metric& other = *b.find(metric.name);
+    const StepIndex twins(other);
     for (const StepValue& value : metric.values) {
-      const StepValue* twin = other.find(value.step);
+      const StepValue* twin = twins.find(value.step);
       const bool both_nan = twin != nullptr && std::isnan(value.value) && std::isnan(twin->value);
       if (twin != nullptr && (both_nan || twin->value == value.value)) continue;
       return fmt::format("{}, step {}: {} and {}", metric.name, value.step, text::python_repr(value.value),

@@ -107,9 +107,11 @@ class Judging {
     const auto measures = [&](const StepValue& value) {  // no time and no memory is zero
       return value.finite() && (!measures_machine(verdict_.metric) || value.value > 0);
     };
+    const StepIndex golden(golden_);
+    const StepIndex actual(actual_);
     for (const int64_t step : wanted) {
-      const StepValue& reference = *golden_.find(step);
-      const StepValue* value = actual_.find(step);
+      const StepValue& reference = *golden.find(step);
+      const StepValue* value = actual.find(step);
       if (!measures(reference)) {
         add(finding(Verdict::kInvalid,
                     fmt::format("step {} is {} in {}, {}", step, text::python_repr(reference.value), rules_.reference,
@@ -132,7 +134,7 @@ class Judging {
                   missing.front()));
     }
     if (!broken.empty()) {
-      const StepValue& first = *actual_.find(broken.front());
+      const StepValue& first = *actual.find(broken.front());
       add(finding(Verdict::kInvalid,
                   fmt::format("step {} is {}, {}: {} of {} steps are not", first.step, text::python_repr(first.value),
                               wrong_with(first), broken.size(), wanted.size()),

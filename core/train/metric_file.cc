@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "core/golden/file.h"
 #include "core/golden/json_reason.h"
@@ -168,15 +169,78 @@ class TwiceSeen {
   std::unordered_map<std::string, std::string> flaws_;
 };
 
-Json parse(std::string_view text, TwiceSeen* twice) {
-  try {
-    return Json::parse(with_marks(text), [&](int depth, Json::parse_event_t event, Json& value) {
-      if (event == Json::parse_event_t::key) twice->key(static_cast<size_t>(depth), value.get_ref<std::string&>());
-      return true;
-    });
-  } catch (const Json::exception& failure) {
+// Builds what Json::parse builds. That one compares each name with all before it; a metric may have a value a step.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  explicit Builder(TwiceSeen* twice) : twice_(twice) {}
+  Json take() { return std::move(root_); }
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(int64_t value) override { return put(value); }
+  bool number_unsigned(uint64_t value) override { return put(value); }
+  bool number_float(double value, const std::string& /*spelled*/) override { return put(value); }
+  bool string(std::string& value) override { return put(std::move(value)); }
+  bool binary(Json::binary_t& /*value*/) override { return false; }
+  bool start_object(size_t /*size*/) override { return open(Json::object()); }
+  bool start_array(size_t /*size*/) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(std::string& name) override {
+    twice_->key(open_.size(), name);
+    Open& object = open_.back();
+    auto& members = object.json->get_ref<Json::object_t&>();
+    const auto [place, is_new] = object.places.try_emplace(name, members.size());
+    if (is_new) members.emplace_back(name, Json());
+    object.next = place->second;  // the last value of a name counts, in the place of the first
+    return true;
+  }
+  bool parse_error(size_t /*at*/, const std::string& /*token*/, const nlohmann::detail::exception& failure) override {
     throw Broken(json::reason_of(failure.what()));
   }
+
+ private:
+  struct Open {
+    Json* json;  // stays where it is: what holds it does not grow while it is open
+    std::unordered_map<std::string, size_t> places = {};
+    size_t next = 0;  // member that the next value is of
+  };
+
+  Json* add(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    Json& holder = *open_.back().json;
+    if (holder.is_array()) {
+      holder.push_back(std::move(value));
+      return &holder.back();
+    }
+    auto& members = holder.get_ref<Json::object_t&>();
+    Json& member = (members.begin() + static_cast<ptrdiff_t>(open_.back().next))->second;
+    member = std::move(value);
+    return &member;
+  }
+  bool put(Json value) {
+    add(std::move(value));
+    return true;
+  }
+  bool open(Json container) {
+    open_.push_back({.json = add(std::move(container))});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  TwiceSeen* twice_;
+  Json root_;
+  std::vector<Open> open_;
+};
+
+Json parse(std::string_view text, TwiceSeen* twice) {
+  Builder builder(twice);
+  Json::sax_parse(with_marks(text), &builder);
+  return builder.take();
 }
 
 }  // namespace

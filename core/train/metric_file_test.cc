@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+
 namespace assay::train {
 namespace {
 
@@ -25,7 +27,7 @@ TEST(MetricFile, ComesBackAsItWasWritten) {
   const Result<MetricSet> read = read_metrics_text(text, "f");
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(metrics_text(*read), text);
-  EXPECT_TRUE(read->find("lm loss")->find(3)->is_text);
+  EXPECT_TRUE(StepIndex(*read->find("lm loss")).find(3)->is_text);
 }
 
 TEST(MetricFile, ReadsWhatPythonReads) {
@@ -53,6 +55,43 @@ TEST(MetricFile, SaysWhatIsWrong) {
   EXPECT_THAT(metric(head + "\"values\": {\"x\": 2}"), HasSubstr("step 'x' is no whole number"));
   EXPECT_THAT(metric(head + "\"values\": {\"1\": null}"), HasSubstr("step 1: null is no number"));
   EXPECT_EQ(read_metrics("/no/such.json").status().code(), StatusCode::kNotFound);
+}
+
+TEST(MetricFile, OfANameThatComesTwiceTheLastValueCountsInTheFirstPlace) {
+  const auto read = read_metrics_text(
+      R"({"a": 1, "b": {"start_step": 1, "end_step": 3, "step_interval": 1,
+          "values": {"2": 1, "1": 2, "2": 3, "01": 4, "3": 5}, "start_step": 7},
+          "a": {"start_step": 1, "end_step": 1, "step_interval": 1, "values": {}}})",
+      "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->metrics.size(), 2U);
+  EXPECT_EQ(read->metrics[0].name, "a");
+  const Metric& b = read->metrics[1];
+  EXPECT_EQ(b.start_step, 7);
+  ASSERT_EQ(b.values.size(), 3U);
+  EXPECT_EQ(b.values[0].step, 2);
+  EXPECT_EQ(b.values[0].value, 3);
+  EXPECT_EQ(b.values[1].value, 4);
+  const StepIndex index(b);
+  EXPECT_EQ(index.find(3)->value, 5);
+  EXPECT_EQ(index.find(0), nullptr);
+  EXPECT_EQ(index.find(4), nullptr);
+}
+
+// Of a training that logs every step; looking at each against all others took minutes.
+TEST(MetricFile, AHundredThousandStepsAreReadAndFoundAtOnce) {
+  Metric metric{"lm loss", 1, 100000, 1, {}};
+  for (int64_t step = 100000; step > 0; --step) metric.values.push_back({step, 0.5, false});
+  MetricSet set;
+  set.metrics.push_back(std::move(metric));
+  const std::string text = metrics_text(set);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto read = read_metrics_text(text, "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->metrics[0].values.size(), 100000U);
+  const StepIndex index(read->metrics[0]);
+  for (int64_t step = 1; step <= 100000; ++step) ASSERT_NE(index.find(step), nullptr) << step;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
 TEST(MetricFile, WhatSaysTwoThingsIsAFlawOfItsMetric) {

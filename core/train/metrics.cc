@@ -27,6 +27,18 @@ const Metric* MetricSet::find_alike(std::string_view name) const {
   return found == metrics.end() ? nullptr : &*found;
 }
 
+StepIndex::StepIndex(const Metric& metric) {
+  by_step_.reserve(metric.values.size());
+  for (const StepValue& value : metric.values) by_step_.push_back(&value);
+  std::sort(by_step_.begin(), by_step_.end(), [](const auto* a, const auto* b) { return a->step < b->step; });
+}
+
+const StepValue* StepIndex::find(int64_t step) const {
+  const auto found = std::lower_bound(by_step_.begin(), by_step_.end(), step,
+                                      [](const StepValue* value, int64_t wanted) { return value->step < wanted; });
+  return found == by_step_.end() || (*found)->step != step ? nullptr : *found;
+}
+
 std::string MetricSet::contradiction(std::string_view name) const {
   const Metric* first = find_alike(name);
   for (const Metric& metric : metrics) {
@@ -39,11 +51,6 @@ std::string MetricSet::contradiction(std::string_view name) const {
                        left == a.end() ? right->step : left->step);
   }
   return "";
-}
-
-const StepValue* Metric::find(int64_t step) const {
-  const auto found = std::find_if(values.begin(), values.end(), [step](const StepValue& v) { return v.step == step; });
-  return found == values.end() ? nullptr : &*found;
 }
 
 const Metric* MetricSet::find(std::string_view name) const {

@@ -28,8 +28,16 @@ struct Metric {
   std::string flaw = {};          // of the file: what of it says two things or nothing that counts; empty: nothing
   std::string gap = {};           // of the file: where the values are not the steps that it states; empty: they are
   std::string note = {};          // of the file: what is odd about it, and admitted
+};
 
+// Values of a metric by their step. The metric outlives it and does not change.
+class StepIndex {
+ public:
+  explicit StepIndex(const Metric& metric);
   const StepValue* find(int64_t step) const;  // null: absent
+
+ private:
+  std::vector<const StepValue*> by_step_;
 };
 
 struct MetricSet {

@@ -3,10 +3,12 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/command/standard_streams.h"
 #include "core/run/secrets.h"
 #include "core/run/worker.h"
 
 int main(int argc, char** argv) {
+  assay::command::occupy_standard_streams();
   if (argc != 3) {
     std::fputs("usage: assay-worker PLAN.json EVENTS.jsonl   (started by 'assay run')\n", stderr);
     return 2;

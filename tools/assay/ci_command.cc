@@ -14,6 +14,7 @@
 #include "core/discover/yaml_tree.h"
 #include "core/golden/golden_name.h"
 #include "tools/assay/ci_words.h"
+#include "tools/assay/json_option.h"
 #include "tools/assay/run_options.h"
 #include "tools/assay/run_reporter.h"
 #include "tools/assay/version.h"
@@ -78,10 +79,10 @@ void take_words(const Values& words, run::RunOptions* options) {
 
 // Options of engine process with the command of the script, unless they have one.
 Result<std::string> with_launch_line(const std::string& options) {
-  auto json = nlohmann::json::parse(options.empty() ? "{}" : options, nullptr, false);
-  if (!json.is_object()) return invalid("--engine-options: expected a JSON object, for example {\"processes\": 1}");
-  if (!json.contains("command")) json["command"] = {"{launch}", "{script}", "{model_args}"};
-  return json.dump();
+  auto json = parse_json_option("--engine-options", options.empty() ? "{}" : options, R"({"processes": 1})");
+  if (!json) return json.status();
+  if (!json->contains("command")) (*json)["command"] = {"{launch}", "{script}", "{model_args}"};
+  return json->dump();
 }
 
 Result<run::RunOptions> make_options(const Values& words, const po::variables_map& values, const Words& command) {
@@ -100,6 +101,10 @@ Result<run::RunOptions> make_options(const Values& words, const po::variables_ma
   options.engine = values["engine"].as<std::string>();
   options.engine_options = values["engine-options"].as<std::string>();
   options.backend = values["backend"].as<std::string>();
+  if (!options.engine_options.empty()) {
+    const auto json = parse_json_option("--engine-options", options.engine_options, R"({"processes": 1})");
+    if (!json) return json.status();
+  }
   if (options.engine == "process" && inference) {
     auto own = with_launch_line(options.engine_options);
     if (!own) return own.status();

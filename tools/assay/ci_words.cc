@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "core/discover/shell_words.h"
 
 namespace assay::cli {
 namespace {
@@ -38,24 +41,69 @@ std::string collapsed(const std::string& text) {
 
 using Values = std::map<std::string, std::string>;
 
-Result<std::string> expanded(const std::string& text, const Values& words, const Values& environment) {
-  if (text.find('`') != std::string::npos || text.find("$(") != std::string::npos) {
-    return invalid("the value holds a command, which run_ci_test.sh would execute; give what it prints instead");
-  }
+constexpr char kPlace = '\x01';  // stands for a variable's value, which a shell takes as it is
+
+// $NAME and ${NAME}, where a shell expands them, become kPlace, and their values come after each other.
+std::string with_places(const std::string& text, const Values& words, const Values& environment,
+                        std::vector<std::string>* values) {
   std::string out;
+  bool single = false;
+  bool twofold = false;
   for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '\\' && !single) {
+      out += text.substr(i, 2);
+      i += 2;
+      continue;
+    }
+    if (c == '\'' && !twofold) single = !single;
+    if (c == '"' && !single) twofold = !twofold;
     const bool braced = text.compare(i, 2, "${") == 0;
     const size_t begin = i + (braced ? 2 : 1);
     size_t end = begin;
     while (end < text.size() && is_name_char(text[end])) ++end;
-    const std::string name = text[i] == '$' ? text.substr(begin, end - begin) : "";
+    const std::string name = c == '$' && !single ? text.substr(begin, end - begin) : "";
     if (!is_name(name) || (braced && (end >= text.size() || text[end] != '}'))) {
       out += text[i++];
       continue;
     }
     const Values& from = words.count(name) != 0 ? words : environment;
-    if (const auto found = from.find(name); found != from.end()) out += found->second;
+    const auto found = from.find(name);
+    values->push_back(found == from.end() ? "" : found->second);
+    out += kPlace;
     i = braced ? end + 1 : end;
+  }
+  return out;
+}
+
+// What `eval echo TEXT` prints. The second reading of a shell: what it would execute or expand, other than variables,
+// is refused.
+Result<std::string> evaluated(const std::string& text, const Values& words, const Values& environment) {
+  if (text.find(kPlace) != std::string::npos) return invalid("the value has the control character 0x01; leave it out");
+  std::vector<std::string> values;
+  const Result<std::vector<std::string>> split =
+      discover::split_shell_words(with_places(text, words, environment, &values));
+  if (!split) {
+    const Status& why = split.status();
+    return Status(why.code(), why.message() + " (run_ci_test.sh lets a shell read each value once more)");
+  }
+  const auto is_option = [](const std::string& word) {
+    return word.size() > 1 && word[0] == '-' && word.find_first_not_of("neE", 1) == std::string::npos;
+  };
+  if (!split->empty() && is_option(split->front())) {
+    return invalid("the value begins with " + split->front() + ", which the script's echo takes for an option");
+  }
+  std::string out;
+  auto value = values.begin();
+  for (const std::string& word : *split) {
+    if (!out.empty()) out += ' ';
+    for (const char c : word) {
+      if (c == kPlace) {
+        out += *value++;
+      } else {
+        out += c;
+      }
+    }
   }
   return collapsed(out);
 }
@@ -70,7 +118,8 @@ Result<std::map<std::string, std::string>> parse_ci_words(const Words& words, co
     if (equals == std::string::npos || !is_name(key)) {
       return invalid("'" + key + "': expected KEY=VALUE, for example OUTPUT_PATH=/results; options begin with --");
     }
-    Result<std::string> value = expanded(without_quotes(word.substr(equals + 1)), values, environment);
+    if (values.count(key) != 0) return invalid(key + " is given twice; keep one");
+    Result<std::string> value = evaluated(without_quotes(word.substr(equals + 1)), values, environment);
     if (!value) return value.status().with(key);
     values[key] = *std::move(value);
   }

@@ -10,9 +10,11 @@
 
 namespace assay::cli {
 
-// Split at the first '='; one layer of quotes is taken off, then $NAME and ${NAME} are replaced from earlier words and
-// `environment` (unset: by nothing) and runs of blanks become one, as a shell's echo does. The last one of a key
-// counts. Fails with kInvalid: no '=', a key that is no name of a variable, a value that a shell would execute.
+// Each word is split at the first '='; one layer of quotes is taken off, and what is left is read as the script's
+// `eval echo VALUE` reads it, a second time after the shell that started the script: quotes and backslashes are taken
+// off, $NAME and ${NAME} are replaced from earlier words and `environment` (unset: by nothing), runs of blanks become
+// one. Fails with kInvalid, naming the key: no '=', a key that is no name of a variable or was there before, a value
+// that a shell would execute, expand in another way or not take (discover::split_shell_words), or echo for an option.
 Result<std::map<std::string, std::string>> parse_ci_words(const Words& words,
                                                           const std::map<std::string, std::string>& environment);
 

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "core/command/standard_streams.h"
 #include "core/discover/nearest.h"
 #include "tools/assay/command.h"
 #include "tools/assay/version.h"
@@ -76,6 +77,7 @@ int dispatch(const Words& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  assay::command::occupy_standard_streams();
   try {
     const int code = dispatch(Words(argv + 1, argv + argc));
     std::cout.flush();

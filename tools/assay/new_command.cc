@@ -93,6 +93,9 @@ std::string arguments_of_checkpoint(const NewCase& wanted) {
                                  ? "${CHECKPOINT_LOAD_PATH}"
                                  : quoted(fs::absolute(wanted.checkpoint).lexically_normal().string()));
   text += argument("--use-checkpoint-args", "true");
+  if (!wanted.tokenizer_type.empty() || !wanted.tokenizer_model.empty()) {
+    text += argument("--no-use-tokenizer-model-from-checkpoint-args", "true");  // else the checkpoint's words win
+  }
   if (!wanted.tokenizer_type.empty()) text += argument("--tokenizer-type", quoted(wanted.tokenizer_type));
   if (!wanted.tokenizer_model.empty())
     text += argument("--tokenizer-model", quoted(fs::absolute(wanted.tokenizer_model).lexically_normal().string()));

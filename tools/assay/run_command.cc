@@ -74,8 +74,9 @@ int run_and_report(const po::variables_map& values, run::RunOptions options) {
   const auto summary = run::run(options, reporter);
   if (const auto broken = broken_run(summary, reporter, options.strict)) return *broken;
   const run::ShardInfo& shard = reporter.info().shard;
-  if (shard.index > 0 && shard.cases > 0 && shard.cases_here == 0) return kExitOk;  // fewer cases than shards
-  return exit_code(summary->verdicts(), options.strict);
+  const int code = exit_code(summary->verdicts(), options.strict);
+  // Of a shard it says nothing that no case ran: there are fewer than shards, or its own are skipped.
+  return code == kExitNothingRan && shard.index > 0 && shard.cases > 0 ? kExitOk : code;
 }
 
 }  // namespace assay::cli

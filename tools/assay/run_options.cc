@@ -11,6 +11,7 @@
 
 #include "core/discover/discover.h"
 #include "core/discover/yaml_json.h"
+#include "tools/assay/json_option.h"
 #include "tools/assay/version.h"
 
 namespace assay::cli {
@@ -45,9 +46,8 @@ Status check_names(const run::RunOptions& options) {
   }
   for (const auto& [option, word] : {std::pair("--engine-options", &options.engine_options),
                                      std::pair("--backend-options", &options.backend_options)}) {
-    if (!word->empty() && !nlohmann::json::parse(*word, nullptr, false).is_object()) {
-      return invalid(std::string(option) + " '" + *word + "': expected a JSON object like {\"isa\":\"avx2\"}");
-    }
+    if (word->empty()) continue;
+    if (const auto json = parse_json_option(option, *word, R"({"isa":"avx2"})"); !json) return json.status();
   }
   return {};
 }
@@ -79,8 +79,9 @@ void add_run_options(po::options_description* options, const char* paths) {
       "backend-options", po::value<std::string>()->default_value(""), "JSON object, e.g. {\"isa\":\"avx2\"}")(
       "engine-options", po::value<std::string>()->default_value(""), "JSON object, over what cases say")(
       "recorded", po::value<std::string>()->default_value(""), "engine replay: an output folder, or a results file")(
-      "filter", po::value<std::string>()->default_value(""), "name glob, metric:, engine:, tag:, model:, and/or/not")(
-      "jobs", po::value<int>()->default_value(1), "workers at once")(
+      "filter", po::value<std::string>()->default_value(""),
+      "name glob, metric:, engine:, tag:, model:, mode:, and/or/not")("jobs", po::value<int>()->default_value(1),
+                                                                      "workers at once")(
       "repeat", po::value<int>(), "run each case N times and compare the runs with each other too")(
       "timeout", po::value<double>()->default_value(600), "seconds a case may take if it does not say so itself")(
       "launcher", po::value<std::string>()->default_value(""),
@@ -111,11 +112,9 @@ Status set_launcher(const po::variables_map& values, run::RunOptions* options) {
     json = nlohmann::ordered_json::parse(*text);
   }
   if (!words.empty()) {
-    const auto over = nlohmann::ordered_json::parse(words, nullptr, false);
-    if (!over.is_object()) {
-      return invalid("--launcher-options '" + words + R"(': expected a JSON object like {"partition":"gpu"})");
-    }
-    for (const auto& [name, value] : over.items()) {
+    const auto over = parse_json_option("--launcher-options", words, R"({"partition":"gpu"})");
+    if (!over) return over.status();
+    for (const auto& [name, value] : over->items()) {
       if (name == "workers" && value.is_object() && json.contains(name) && json[name].is_object()) {
         json[name].update(value);
       } else {

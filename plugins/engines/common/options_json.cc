@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "core/golden/key_scan.h"
+
 namespace assay::engines {
 
 struct OptionsReader::Document {
@@ -19,14 +21,16 @@ struct OptionsReader::Document {
   }
 };
 
-OptionsReader::OptionsReader(std::string_view json, std::string what)
+OptionsReader::OptionsReader(std::string_view text, std::string what)
     : document_(std::make_unique<Document>()), what_(std::move(what)) {
-  if (json.empty()) return;
-  nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
-  if (parsed.is_object()) {
+  if (text.empty()) return;
+  nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  if (const std::string twice = json::repeated_key(text); !twice.empty()) {
+    status_ = invalid(what_ + ": " + twice + " occurs more than once in one object; keep one");
+  } else if (parsed.is_object()) {
     document_->json = std::move(parsed);
   } else {
-    status_ = invalid(what_ + ": not a JSON object: " + std::string(json.substr(0, 60)));
+    status_ = invalid(what_ + ": not a JSON object");
   }
 }
 
@@ -35,7 +39,11 @@ OptionsReader::~OptionsReader() = default;
 void OptionsReader::fail(const char* name, const std::string& expected) {
   if (!status_.ok()) return;
   using nlohmann::json;
-  const std::string seen = document_->json[name].dump(-1, ' ', true, json::error_handler_t::replace);
+  const json& value = document_->json[name];
+  // Lists and objects may hold what must not be shown, and a text that is cut hides from whoever looks for it.
+  const std::string seen = value.is_object()  ? "an object"
+                           : value.is_array() ? "a list"
+                                              : value.dump(-1, ' ', true, json::error_handler_t::replace);
   status_ = invalid(what_ + ": " + name + " is " + seen.substr(0, 60) + ", expected " + expected);
 }
 

@@ -61,5 +61,16 @@ TEST(OptionsReader, RefusesTextThatIsNoObject) {
   }
 }
 
+TEST(OptionsJson, AMemberGivenTwiceIsRefusedAtAnyDepth) {
+  for (const char* json : {R"({"a": "x", "a": "y"})", R"({"a": "x", "b": [{"a": 1, "a": 1}]})"}) {
+    OptionsReader reader(json, "options of a test");
+    std::string a;
+    std::string b;
+    reader.string("a", &a);
+    reader.string("b", &b);
+    EXPECT_EQ(reader.finish().message(), "options of a test: \"a\" occurs more than once in one object; keep one");
+  }
+}
+
 }  // namespace
 }  // namespace assay::engines

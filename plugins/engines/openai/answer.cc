@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/golden/key_scan.h"
 #include "core/golden/text.h"
 
 namespace assay::engines::openai {
@@ -329,8 +330,8 @@ Result<Answer> take(const Json& body, bool chat) {
   Answer answer;
   for (const Status& taken :
        {take_text(choice, chat, &answer), take_string(choice, "finish_reason", &answer.finish_reason),
-        take_string(body, "system_fingerprint", &answer.fingerprint), take_usage(body, &answer),
-        take_logprobs(choice, &answer)}) {
+        take_string(body, "system_fingerprint", &answer.fingerprint), take_string(body, "model", &answer.model),
+        take_usage(body, &answer), take_logprobs(choice, &answer)}) {
     if (!taken.ok()) return taken;
   }
   for (const Json* place : {&choice, &body}) {
@@ -368,6 +369,9 @@ Result<Answer> take(const Json& body, bool chat) {
 Result<Answer> parse_answer(std::string_view body, bool chat) {
   if (const std::optional<size_t> wrong = first_wrong_byte(body)) {
     return invalid(fmt::format("the answer is no UTF-8 at byte {} of {}", *wrong, body.size()));
+  }
+  if (const std::string twice = json::repeated_key(body); !twice.empty()) {
+    return invalid(fmt::format("the answer has {} more than once in one object", twice));
   }
   try {
     return take(Json::parse(body), chat);

@@ -38,11 +38,12 @@ struct Answer {
   std::optional<int64_t> usage_completion;
   int64_t cached = 0;       // prompt tokens that the server says it had computed before
   std::string fingerprint;  // system_fingerprint
+  std::string model;        // that answered, as the server names it; "": not told
 };
 
 // The answer to a request that was not streamed, or what a stream was put together to. Members of OpenAI, and those
-// that vLLM, SGLang and llama.cpp put beside them. kInvalid with one line: no UTF-8, no JSON, an error object, no or
-// several choices, a list of a wrong type, NaN or null where a number belongs.
+// that vLLM, SGLang and llama.cpp put beside them. kInvalid with one line: no UTF-8, no JSON, a name twice in one
+// object, an error object, no or several choices, a list of a wrong type, NaN or null where a number belongs.
 Result<Answer> parse_answer(std::string_view body, bool chat);
 
 // What was asked for.
@@ -68,6 +69,7 @@ struct Checked {
   std::string finish_reason;
   int64_t cached = 0;
   std::string fingerprint;
+  std::string model;         // that answered; "": not told
   bool dropped_end = false;  // a token that ended the text was left out
   size_t replaced = 0;       // U+FFFD in the text: bytes that were no UTF-8
 };

@@ -42,6 +42,7 @@ class Check {
     checked_.finish_reason = reason;
     checked_.cached = answer_.cached;
     checked_.fingerprint = answer_.fingerprint;
+    checked_.model = answer_.model;
     if (reason == "stop" || reason == "length") return {};
     if (reason.empty()) return invalid("the answer has no finish_reason: it is not complete");
     return invalid(fmt::format("finish_reason is {}, expected stop or length", text::quoted(reason, 40)));

@@ -214,5 +214,19 @@ TEST(Stream, RefusesWhatIsNoStream) {
   EXPECT_THAT(failure(std::string(9 << 20, 'x')), HasSubstr("more than"));
 }
 
+TEST(OpenaiAnswer, ANameTwiceInOneObjectIsNoAnswer) {
+  const auto reason = [](const char* body) {
+    const Result<Answer> answer = parse_answer(body, false);
+    return answer.ok() ? "" : answer.status().message();
+  };
+  EXPECT_EQ(reason(R"({"choices": [{"text": "a", "finish_reason": "stop"}]})"), "");
+  EXPECT_THAT(reason(R"({"choices": [{"text": "a", "text": "b", "finish_reason": "stop"}]})"),
+              testing::HasSubstr("\"text\" more than once"));
+  StreamReader stream(false, -1);
+  const Result<size_t> taken = stream.take("data: {\"choices\": [{\"text\": \"a\", \"text\": \"b\"}]}\n\n");
+  ASSERT_FALSE(taken.ok());
+  EXPECT_THAT(taken.status().message(), testing::HasSubstr("\"text\" is there more than once"));
+}
+
 }  // namespace
 }  // namespace assay::engines::openai

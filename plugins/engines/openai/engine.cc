@@ -109,6 +109,7 @@ Result<std::unique_ptr<OpenaiEngine>> OpenaiEngine::open(const assay_engine_conf
   if (!wire) return wire.status();
   engine->wire_ = *std::move(wire);
   const Found& found = engine->place_->found;
+  engine->wire_->set_answering(found.answering);
   std::map<std::string, std::string> facts = found.facts;
   engine->capabilities_ = found.capabilities;
   if (engine->codec_.has_tokenizer() && found.ids == IdForm::kNone) {

@@ -174,6 +174,7 @@ TEST(Openai, AWrongAnswerIsOneClearLine) {
                                     {"two_choices", "2 choices"},
                                     {"wrong_index", "index"},
                                     {"no_finish", "no finish_reason"},
+                                    {"other_model", "is of model \"other\", those before were of \"letters\""},
                                     {"error_in_200", "the engine is dead"},
                                     {"html", "content-type is 'text/html'"},
                                     {"gzip", "content-encoding 'gzip'"},
@@ -193,12 +194,43 @@ TEST(Openai, AWrongStreamIsOneClearLine) {
         {"invalid_utf8", "no JSON object in UTF-8"},
         {"garbage_lines", "no line of server-sent events"},
         {"error_midway", "lost"},
+        {"foreign_chunk", "its id is \"cmpl-of-others\", others have \"cmpl-late x\""},
+        {"chunk_of_other", "it is of model \"other\", those before were of \"letters\""},
+        {"other_model", "is of model \"other\", those before were of \"letters\""},
+        {"goes_on", "behind a finish_reason"},
         {"endless", "asked for were at most 8"},
         {"stream_as_json", "content-type is 'application/json', expected text/event-stream"}}) {
     const Status failed = fate(fault, off);
     EXPECT_EQ(failed.code(), StatusCode::kInvalid) << fault << ": " << failed.message();
     EXPECT_THAT(failed.message(), HasSubstr(line)) << fault;
   }
+}
+
+TEST(Openai, TheModelThatWasAskedForAnswersByANameThatIsItsOwn) {
+  const json asked = {{"model", "letters"}, {"prompt_logprobs", "off"}};
+  const auto opened = [](const std::string& fault, const json& more) {
+    const TestServer server({.dialect = "vllm", .fault = fault});
+    Driver driver;
+    const Status status = driver.open(options_for(server, more));
+    return status.ok() ? driver.facts().value("model", "") : status.message();
+  };
+  EXPECT_THAT(opened("other_model", asked), HasSubstr("is of model \"other\", asked for was \"letters\""));
+  EXPECT_EQ(opened("", asked), "letters");
+  for (const char* alias : {"alias_listed", "alias_by_root"}) {
+    EXPECT_EQ(opened(alias, asked), "letters, which answers as other") << alias;
+  }
+  EXPECT_EQ(opened("other_model", {{"prompt_logprobs", "off"}}), "letters, which answers as other")
+      << "none was asked for by name";
+}
+
+TEST(Openai, ChunksOfAStreamMayHaveAnIdEach) {
+  const TestServer server({.dialect = "vllm", .fault = "an_id_each"});
+  Driver driver;
+  ASSERT_TRUE(driver.open(options_for(server, {{"prompt_logprobs", "off"}})).ok());
+  ASSERT_TRUE(driver.submit(0, "a", 4).ok());
+  const Ending ending = driver.drain();
+  ASSERT_EQ(ending.finished.count(0), 1U) << ending.failed.at(0).message();
+  EXPECT_EQ(ending.finished.at(0).text, "bcde");
 }
 
 TEST(Openai, AFailureOfTheTransportIsOfTheMachine) {
@@ -213,6 +245,8 @@ TEST(Openai, AFailureOfTheTransportIsOfTheMachine) {
     EXPECT_EQ(failed.code(), StatusCode::kInfra) << fault << ": " << failed.message();
     EXPECT_THAT(failed.message(), HasSubstr(line)) << fault;
   }
+  EXPECT_THAT(fate("busy_forever", off).message(), HasSubstr("it sent no Retry-After"));
+  EXPECT_THAT(fate("busy_before", off).message(), HasSubstr("its Retry-After is \"-1\", which is no time to wait"));
   EXPECT_EQ(fate("500s", off).code(), StatusCode::kInternal);
   const Status huge = fate("huge", {{"prompt_logprobs", "off"}, {"stream", false}, {"most_answer_mb", 1}});
   EXPECT_THAT(huge.message(), HasSubstr("an answer of more than 1048576 bytes"));

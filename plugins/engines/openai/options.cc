@@ -1,7 +1,9 @@
 #include "plugins/engines/openai/options.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <nlohmann/json.hpp>
 
 #include "core/command/redact.h"
 #include "plugins/engines/common/options_json.h"
@@ -22,7 +24,7 @@ const char* const kOpenaiOptionsSchema = R"json({
     "stop_words": {"type": "array", "items": {"type": "string"}, "default": [], "description": "end a text and are not part of it (--stop-words)"},
     "keep_end_token": {"type": "boolean", "default": false, "description": "the token that ended the text stays among the generated tokens"},
     "messages": {"type": "array", "items": {"type": "object"}, "default": [], "description": "chat: messages before the prompt's own"},
-    "extra_body": {"type": "object", "default": {}, "description": "further members of every request"},
+    "extra_body": {"type": "object", "default": {}, "description": "further members of every request; none that the engine sets itself"},
     "headers": {"type": "object", "additionalProperties": {"type": "string"}, "default": {}, "description": "further headers; none that holds a secret"},
     "api_key_variable": {"type": "string", "description": "environment variable that holds the API key"},
     "api_key_header": {"type": "string", "default": "Authorization: Bearer ", "description": "what the key is put behind"},
@@ -60,6 +62,41 @@ namespace {
 constexpr const char* kWhat = "options of engine openai";
 constexpr double kDay = 86400;
 
+// Members of a request that the engine sets, and what to use instead of setting them.
+struct OwnMember {
+  const char* name;
+  const char* instead;
+};
+constexpr const char* kOfCase = "MODEL_ARGS of the case";
+constexpr const char* kWantedMetrics = "METRICS and --top-n-logprobs of the case";
+constexpr const char* kDecided = "nothing: what is asked for follows from the case and the probes";
+constexpr std::array<OwnMember, 26> kOwnMembers = {{{"model", "the option model"},
+                                                    {"prompt", "the prompts of the case"},
+                                                    {"messages", "the option messages"},
+                                                    {"stream", "the option stream"},
+                                                    {"stream_options", "the option stream"},
+                                                    {"stop", "the option stop_words"},
+                                                    {"prompt_logprobs", "the option prompt_logprobs"},
+                                                    {"echo", "the option prompt_logprobs"},
+                                                    {"max_tokens", kOfCase},
+                                                    {"max_completion_tokens", kOfCase},
+                                                    {"n_predict", kOfCase},
+                                                    {"temperature", kOfCase},
+                                                    {"top_p", kOfCase},
+                                                    {"top_k", kOfCase},
+                                                    {"seed", kOfCase},
+                                                    {"logprobs", kWantedMetrics},
+                                                    {"top_logprobs", kWantedMetrics},
+                                                    {"n_probs", kWantedMetrics},
+                                                    {"n", kDecided},
+                                                    {"best_of", kDecided},
+                                                    {"suffix", kDecided},
+                                                    {"prompt_embeds", kDecided},
+                                                    {"use_beam_search", kDecided},
+                                                    {"return_token_ids", kDecided},
+                                                    {"return_tokens", kDecided},
+                                                    {"return_tokens_as_token_ids", kDecided}}};
+
 Status read_server(const std::string& json, ServerOptions* s) {
   OptionsReader reader(json, std::string(kWhat) + ": server");
   reader.strings("command", &s->command);
@@ -77,6 +114,17 @@ Status read_server(const std::string& json, ServerOptions* s) {
   return {};
 }
 
+// A URL as messages show it: without user and password, and without its query.
+std::string shown(std::string url) {
+  if (const size_t query = url.find_first_of("?#"); query != std::string::npos) url.resize(query);
+  const size_t scheme = url.find("://");
+  const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+  if (const size_t at = url.substr(0, url.find('/', begin)).rfind('@'); at != std::string::npos) {
+    url.erase(begin, at + 1 - begin);
+  }
+  return url.substr(0, 60);
+}
+
 Status check_url(OpenaiOptions* o) {
   std::string& url = o->url;
   if (!o->server.command.empty()) {
@@ -89,17 +137,23 @@ Status check_url(OpenaiOptions* o) {
   }
   if (url.empty()) return invalid(std::string(kWhat) + ": url is not set; give http://HOST:PORT, or server.command");
   if (url.rfind("http://", 0) != 0 && url.rfind("https://", 0) != 0) {
-    return invalid(std::string(kWhat) + ": url is '" + url.substr(0, 60) + "', expected http:// or https://");
+    return invalid(std::string(kWhat) + ": url is '" + shown(url) + "', expected http:// or https://");
   }
   if (url.find('@') != std::string::npos) {
     return invalid(std::string(kWhat) + ": url names a user or a password; name the variable of a key instead");
   }
   if (url.find_first_of("?# \t\r\n") != std::string::npos) {
-    return invalid(std::string(kWhat) + ": url is '" + url.substr(0, 60) + "', expected no query and no blanks");
+    return invalid(std::string(kWhat) + ": url '" + shown(url) +
+                   "' goes on with a query, a fragment or a blank; give it without");
   }
   while (url.ends_with('/')) url.pop_back();
   if (url.ends_with("/v1")) url.resize(url.size() - 3);
   return {};
+}
+
+std::string upper_of(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
 }
 
 // Headers are written to results; what is secret goes through a variable.
@@ -109,9 +163,7 @@ Status check_headers(const OpenaiOptions& o) {
     if (name.empty() || name.find_first_of(": \t") != std::string::npos || broken(name) || broken(value)) {
       return invalid(std::string(kWhat) + ": headers has '" + name.substr(0, 40) + "', which is no header");
     }
-    std::string upper = name;
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
-    if (command::is_secret_name(name) || upper.find("AUTHORIZATION") != std::string::npos || upper == "COOKIE") {
+    if (command::is_secret_name(name) || upper_of(name).find("COOKIE") != std::string::npos) {
       return invalid(std::string(kWhat) + ": headers has " + name +
                      ", which looks like a secret and would be written to results; set api_key_variable (and "
                      "api_key_header) instead");
@@ -119,6 +171,19 @@ Status check_headers(const OpenaiOptions& o) {
   }
   if (broken(o.api_key_header) || o.api_key_header.find(':') == std::string::npos) {
     return invalid(std::string(kWhat) + ": api_key_header is no 'Name: ' that a key can stand behind");
+  }
+  return {};
+}
+
+// What the engine says in requests itself would be another request than the one that results speak of.
+Status check_extra_body(const OpenaiOptions& o) {
+  const nlohmann::json extra = nlohmann::json::parse(o.extra_body);
+  for (const auto& [name, value] : extra.items()) {
+    const auto* const own = std::find_if(kOwnMembers.begin(), kOwnMembers.end(),
+                                         [&name](const OwnMember& member) { return name == member.name; });
+    if (own == kOwnMembers.end()) continue;
+    return invalid(std::string(kWhat) + ": extra_body has " + name +
+                   ", which the engine sets itself; leave it out and use " + own->instead);
   }
   return {};
 }
@@ -174,6 +239,7 @@ Result<OpenaiOptions> parse_openai_options(std::string_view json) {
   }
   if (Status status = check_url(&o); !status.ok()) return status;
   if (Status status = check_headers(o); !status.ok()) return status;
+  if (Status status = check_extra_body(o); !status.ok()) return status;
   if (o.chat && o.prompt_logprobs == PromptLogprobs::kEcho) {
     return invalid(std::string(kWhat) + ": prompt_logprobs is echo, which the chat API has not; use auto, list or off");
   }

@@ -25,7 +25,7 @@ TEST(OpenaiOptions, RefusesWhatCannotBe) {
   EXPECT_THAT(failure("{}"), HasSubstr("url is not set"));
   EXPECT_THAT(failure(R"({"url": "ftp://h"})"), HasSubstr("expected http:// or https://"));
   EXPECT_THAT(failure(R"({"url": "http://me:secret@h"})"), HasSubstr("names a user"));
-  EXPECT_THAT(failure(R"({"url": "http://h?x"})"), HasSubstr("no query"));
+  EXPECT_THAT(failure(R"({"url": "http://h?x"})"), HasSubstr("goes on with a query"));
   EXPECT_THAT(failure(R"({"url": "http://h", "server": {"command": ["x", "{port}"]}})"), HasSubstr("both given"));
   EXPECT_THAT(failure(R"({"server": {"command": ["x"]}})"), HasSubstr("no {port}"));
   EXPECT_THAT(failure(R"({"server": {"command": []}})"), HasSubstr("server.command is empty"));
@@ -39,6 +39,51 @@ TEST(OpenaiOptions, RefusesWhatCannotBe) {
   EXPECT_THAT(failure(R"({"url": "http://h", "concurrency": 0})"), HasSubstr("from 1 to 4096"));
   EXPECT_THAT(failure(R"({"url": "http://h", "messages": [1]})"), HasSubstr("a list of objects"));
   EXPECT_THAT(failure(R"({"url": "http://h", "insecure": true})"), HasSubstr("unknown member insecure"));
+}
+
+TEST(OpenaiOptions, AMessageShowsNoPartOfASecret) {
+  for (const char* json :
+       {R"({"url": "http://me:sesame@host"})", R"({"url": "ftp://me:sesame@host/x"})", R"({"url": "me:sesame@host"})",
+        R"({"url": "http://host/v1?api_key=sesame"})", R"({"url": "http://host #sesame"})",
+        R"({"url": "ftp://host?x=y@sesame"})", R"({"url": "http://host", "headers": {"X-Auth": "sesame"}})",
+        R"({"url": "http://host", "headers": {"My-Cookie": "sesame"}})",
+        R"({"url": "http://host", "headers": {"Proxy-Authorization": "sesame"}})",
+        R"({"url": "http://host", "headers": ["Authorization: sesame"]})",
+        R"({"url": "http://host", "headers": {"A": {"Authorization": "sesame"}}})",
+        R"({"url": "http://host", "server": ["--api-key", "sesame"]})", R"({"url": ["http://me:sesame@host"]})",
+        R"(["sesame"])", R"({"url": "sesame)"}) {
+    EXPECT_NE(failure(json), "") << json;
+    EXPECT_THAT(failure(json), testing::Not(HasSubstr("sesame"))) << json;
+  }
+  EXPECT_THAT(failure(R"({"url": "ftp://me:sesame@host/x"})"), HasSubstr("'ftp://host/x'"));
+}
+
+// Every member that a request can have of the engine's own is refused, so that none is replaced without a word.
+TEST(OpenaiOptions, ExtraBodySetsNothingThatTheEngineSets) {
+  for (const char* name : {"prompt",
+                           "messages",
+                           "model",
+                           "temperature",
+                           "seed",
+                           "n",
+                           "stream",
+                           "logprobs",
+                           "stop",
+                           "max_tokens",
+                           "echo",
+                           "top_p",
+                           "top_k",
+                           "top_logprobs",
+                           "prompt_logprobs",
+                           "stream_options",
+                           "return_token_ids",
+                           "return_tokens",
+                           "return_tokens_as_token_ids",
+                           "max_completion_tokens"}) {
+    const nlohmann::json json = {{"url", "http://h"}, {"extra_body", {{"min_p", 0}, {name, nullptr}}}};
+    EXPECT_THAT(failure(json.dump()), HasSubstr(std::string("extra_body has ") + name)) << name;
+  }
+  EXPECT_EQ(failure(R"({"url": "http://h", "extra_body": {"min_p": 0, "cache_prompt": false, "user": "me"}})"), "");
 }
 
 TEST(OpenaiOptions, TheSchemaNamesEveryMember) {

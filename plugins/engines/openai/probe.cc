@@ -40,6 +40,42 @@ bool has_ids(const std::vector<AnswerToken>& tokens) {
          std::all_of(tokens.begin(), tokens.end(), [](const AnswerToken& token) { return token.id >= 0; });
 }
 
+// An entry of /v1/models.
+struct Listed {
+  std::string id;
+  std::string root;                  // what is loaded, which several ids may name; "": not told
+  std::vector<std::string> aliases;  // further names
+};
+
+std::vector<Listed> listed_models(const std::string& body) {
+  std::vector<Listed> models;
+  const Json json = Json::parse(body, nullptr, false);
+  const Json data = json.is_object() ? json.value("data", Json()) : Json();
+  for (const Json& one : data.is_array() ? data : Json::array()) {
+    if (!one.is_object() || !one.contains("id") || !one["id"].is_string()) continue;
+    Listed listed{.id = one["id"].get<std::string>(), .root = "", .aliases = {}};
+    if (one.contains("root") && one["root"].is_string()) listed.root = one["root"].get<std::string>();
+    for (const Json& alias : one.contains("aliases") ? one["aliases"] : Json::array()) {
+      if (alias.is_string()) listed.aliases.push_back(alias.get<std::string>());
+    }
+    models.push_back(std::move(listed));
+  }
+  return models;
+}
+
+// The model and its aliases: those listed with it, and ids with the same root.
+std::vector<std::string> names_of(const std::string& model, const std::vector<Listed>& models) {
+  std::vector<std::string> names = {model};
+  const auto asked =
+      std::find_if(models.begin(), models.end(), [&model](const Listed& one) { return one.id == model; });
+  if (asked == models.end()) return names;
+  names.insert(names.end(), asked->aliases.begin(), asked->aliases.end());
+  for (const Listed& one : models) {
+    if (!asked->root.empty() && one.root == asked->root && one.id != model) names.push_back(one.id);
+  }
+  return names;
+}
+
 class Prober {
  public:
   Prober(Wire& wire, const OpenaiOptions& options) : wire_(wire), options_(options) {}
@@ -56,6 +92,10 @@ class Prober {
     add(found_.prompt != PromptLogprobs::kOff, ASSAY_CAP_PROMPT_LOGPROBS);
     add(found_.ids != IdForm::kNone, ASSAY_CAP_TOKENS);
     add(found_.seed, ASSAY_CAP_SEED);
+    found_.answering = wire_.answering();
+    if (const std::string& seen = found_.answering.seen; !seen.empty() && seen != found_.model) {
+      fact("model", fmt::format("{}, which answers as {}", found_.model, seen));
+    }
     return std::move(found_);
   }
 
@@ -78,12 +118,9 @@ class Prober {
     if (!answer) return answer.status();
     if (!answer->server.empty()) fact("server", answer->server);
     found_.model = options_.model;
+    const std::vector<Listed> models = listed_models(answer->body);
     std::vector<std::string> names;
-    const Json json = Json::parse(answer->body, nullptr, false);
-    const Json data = json.is_object() ? json.value("data", Json()) : Json();
-    for (const Json& one : data.is_array() ? data : Json::array()) {
-      if (one.is_object() && one.contains("id") && one["id"].is_string()) names.push_back(one["id"].get<std::string>());
-    }
+    for (const Listed& one : models) names.push_back(one.id);
     if (answer->code == 401 || answer->code == 403 || answer->code >= 500) {
       return wire_.clean(http_failure("GET " + wire_.url() + "/v1/models", answer->code, answer->body));
     }
@@ -101,6 +138,7 @@ class Prober {
           not_found(fmt::format("model {} is not at {}, which has {}; correct model", found_.model, wire_.url(), all)));
     }
     fact("model", found_.model);
+    if (!options_.model.empty()) wire_.set_answering({.names = names_of(options_.model, models), .seen = ""});
     return {};
   }
 

@@ -12,6 +12,7 @@ namespace assay::engines::openai {
 
 struct Found {
   std::string model;                             // to be named in requests
+  Answering answering;                           // what answers may call it
   bool logprobs = false;                         // of generated tokens
   IdForm ids = IdForm::kNone;                    // of generated tokens, where a server gives them
   int32_t most_top_n = 0;                        // alternatives of a token

@@ -72,6 +72,7 @@ Result<std::unique_ptr<Server>> Server::start(const OpenaiOptions& options, cons
   command::Redactor redactor(command.environment);
   for (const auto& [name, value] : given.environment) command.environment[name] = replaced(value, *port);
   redactor.add(command.environment);
+  redactor.add_words(command.argv);
   if (const auto key = command.environment.find(options.api_key_variable); key != command.environment.end()) {
     redactor.add("API_KEY", key->second);  // whatever its variable is called
   }

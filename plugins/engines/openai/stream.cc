@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
+#include "core/golden/key_scan.h"
 #include "core/golden/text.h"
 #include "plugins/engines/openai/answer.h"
 
@@ -15,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kEventBytes = size_t{8} << 20;  // of one event
 
-// Lists grow, texts are joined, anything else is replaced.
+// Lists grow; anything else is replaced by what comes later, but for null.
 void merge_lists(const Json& from, Json* into) {
   if (!from.is_object()) return;
   if (!into->is_object()) *into = Json::object();
@@ -29,10 +31,36 @@ void merge_lists(const Json& from, Json* into) {
   }
 }
 
+std::string shown(const Json& json) {
+  if (json.is_string()) return text::quoted(json.get<std::string>(), 60);
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 60);
+}
+
 size_t size_of_list(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_array() ? found->size() : 0;
 }
+
+// What tells the chunks of one answer from those of another. Most servers give all chunks one id, some give each chunk
+// one of its own; an id that comes again behind another one is of a stream that holds two answers.
+class Sender {
+ public:
+  // What is wrong with the id, or "".
+  std::string take_id(const std::string& id) {
+    const bool again = id == last_;
+    const bool known = !ids_.insert(id).second;
+    const bool mixed = again ? ids_.size() > 1 : known || repeated_;
+    if (mixed) return fmt::format("its id is {}, others have {}", text::quoted(id, 60), text::quoted(last_, 60));
+    repeated_ = repeated_ || again;
+    last_ = id;
+    return "";
+  }
+
+ private:
+  std::set<std::string> ids_;
+  std::string last_;
+  bool repeated_ = false;  // two chunks had the same one
+};
 
 }  // namespace
 
@@ -46,6 +74,7 @@ struct StreamReader::State {
   std::string text;
   Json choice = Json::object();  // further members
   Json rest = Json::object();    // members of the chunks themselves
+  Sender sender;
   size_t events = 0;
   int64_t tokens = 0;
 
@@ -63,18 +92,25 @@ struct StreamReader::State {
       done = true;
       return size_t{0};
     }
-    const Json json = Json::parse(event, nullptr, false);
-    if (json.is_discarded() || !json.is_object()) {
+    const Json chunk = Json::parse(event, nullptr, false);
+    if (chunk.is_discarded() || !chunk.is_object()) {
       return fail(fmt::format("{} is no JSON object in UTF-8", text::quoted(event, 80)));
     }
-    const auto error = json.find("error");
-    if (error != json.end() && !error->is_null()) {
+    if (const std::string twice = json::repeated_key(event); !twice.empty()) {
+      return fail(twice + " is there more than once in one object");
+    }
+    const auto error = chunk.find("error");
+    if (error != chunk.end() && !error->is_null()) {
       return fail("an error came: " + text::quoted(error_of(event), 200));
     }
-    return take_chunk(json);
+    return take_chunk(chunk);
   }
 
   Result<size_t> take_chunk(const Json& json) {
+    if (const auto model = json.find("model");
+        model != json.end() && rest.contains("model") && *model != rest["model"]) {
+      return fail(fmt::format("it is of model {}, those before were of {}", shown(*model), shown(rest["model"])));
+    }
     for (const auto& [name, value] : json.items()) {
       if (name != "choices" && !value.is_null()) rest[name] = value;
     }
@@ -85,6 +121,9 @@ struct StreamReader::State {
     if (choices->size() != 1 || !one.is_object()) return fail(fmt::format("{} choices, expected 1", choices->size()));
     const auto index = one.find("index");
     if (index != one.end() && *index != 0) return fail("a choice with index " + index->dump() + ", expected 0");
+    if (const auto id = json.find("id"); id != json.end() && id->is_string()) {
+      if (const std::string wrong = sender.take_id(id->get<std::string>()); !wrong.empty()) return fail(wrong);
+    }
     return take_choice(one);
   }
 
@@ -100,6 +139,11 @@ struct StreamReader::State {
     if (part != said->end() && !part->is_null()) {
       if (!part->is_string()) return fail("the text is " + part->dump().substr(0, 40) + ", expected a string");
       more = part->get<std::string>();
+    }
+    const bool finished = choice.contains("finish_reason");
+    const auto reason = one.find("finish_reason");
+    if (finished && reason != one.end() && !reason->is_null() && *reason != choice["finish_reason"]) {
+      return fail(fmt::format("finish_reason is {}, it was {}", shown(*reason), shown(choice["finish_reason"])));
     }
     text += more;
     size_t fresh = 0;
@@ -118,6 +162,7 @@ struct StreamReader::State {
       }
     }
     if (fresh == 0 && !more.empty()) fresh = 1;
+    if (finished && fresh > 0) return fail("it goes on with " + text::quoted(more, 40) + " behind a finish_reason");
     tokens += static_cast<int64_t>(fresh);
     if (most_tokens >= 0 && tokens > most_tokens) {
       return fail(fmt::format("{} tokens have come, asked for were at most {}", tokens, most_tokens));

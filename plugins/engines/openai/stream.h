@@ -20,8 +20,9 @@ class StreamReader {
   StreamReader& operator=(StreamReader&&) noexcept;
 
   // Takes what came. How many tokens that brought: entries of lists, else chunks with text. kInvalid with one line: an
-  // event that is no JSON, an error event, another choice, too many tokens, text behind [DONE]. After a failure nothing
-  // is taken any more.
+  // event that is no JSON, an error event, another choice, a chunk of another answer (id) or another model, tokens
+  // behind a finish_reason or another one, too many tokens, text behind [DONE]. After a failure nothing is taken any
+  // more.
   Result<size_t> take(std::string_view bytes);
 
   // The answer as one JSON text for parse_answer. kInvalid where the stream ended without [DONE].

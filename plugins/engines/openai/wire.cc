@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/golden/text.h"
+
 namespace assay::engines::openai {
 namespace {
 
@@ -139,13 +141,16 @@ std::optional<double> Wire::pause_after(const HttpAnswer& answer, int32_t tries)
   return *answer.retry_after;
 }
 
-Result<Checked> Wire::read(const HttpAnswer& answer, const StreamReader* stream, const Asked& asked) const {
+Result<Checked> Wire::read(const HttpAnswer& answer, const StreamReader* stream, const Asked& asked) {
   if (!answer.transport.ok()) return clean(answer.transport);
   const std::string what = "POST " + url_ + (options_.chat ? "/v1/chat/completions" : "/v1/completions");
   if (answer.code == 429 || answer.code == 503) {
     const Status busy = http_failure(what, answer.code, answer.body);
-    const std::string wait =
-        answer.retry_after ? fmt::format("; it asks to wait {:g} s", *answer.retry_after) : "; it sent no Retry-After";
+    std::string wait = "; it sent no Retry-After";
+    if (const std::string& sent = answer.retry_after_text; !sent.empty()) {
+      wait = fmt::format("; its Retry-After is {}, which is no time to wait", text::quoted(sent, 40));
+    }
+    if (answer.retry_after) wait = fmt::format("; it asks to wait {:g} s", *answer.retry_after);
     return clean(infra(busy.message() + wait));
   }
   if (answer.code != 200) return clean(http_failure(what, answer.code, answer.body));
@@ -168,7 +173,23 @@ Result<Checked> Wire::read(const HttpAnswer& answer, const StreamReader* stream,
   if (!parsed) return parsed.status().with(what);
   Result<Checked> checked = check_answer(*std::move(parsed), asked);
   if (!checked) return checked.status().with(what);
+  if (Status fits = check_model(checked->model); !fits.ok()) return clean(fits.with(what));
   return checked;
+}
+
+Status Wire::check_model(const std::string& said) {
+  if (said.empty()) return {};
+  const std::vector<std::string>& names = answering_.names;
+  if (!names.empty() && std::find(names.begin(), names.end(), said) == names.end()) {
+    return invalid(fmt::format("the answer is of model {}, asked for was {}; name the one that is meant in model",
+                               text::quoted(said, 60), text::quoted(names.front(), 60)));
+  }
+  if (!answering_.seen.empty() && said != answering_.seen) {
+    return invalid(fmt::format("the answer is of model {}, those before were of {}", text::quoted(said, 60),
+                               text::quoted(answering_.seen, 60)));
+  }
+  answering_.seen = said;
+  return {};
 }
 
 Result<Checked> Wire::ask_and_read(const BodyInput& input) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "assay/status.h"
@@ -30,6 +31,12 @@ struct Drawing {
   double top_p = 0;   // 0: not sent
   int32_t top_k = 0;  // 0: not sent
   std::optional<int64_t> seed = {};
+};
+
+// Which model answers may come from.
+struct Answering {
+  std::vector<std::string> names = {};  // what the model that was asked for is called there; empty: anything
+  std::string seen = {};                // what the first answer called it; "": nothing yet
 };
 
 // What the body of a request says.
@@ -68,7 +75,11 @@ class Wire {
 
   // An answer to `ask`, checked; `stream` put it together, or is null. One line where it cannot be used; kInvalid for a
   // wrong answer, kInternal for HTTP 5xx, kInfra for failures of the transport and for a server that refuses work.
-  Result<Checked> read(const HttpAnswer& answer, const StreamReader* stream, const Asked& asked) const;
+  // A model other than answering() allows, or other than the one that answered before, is kInvalid.
+  Result<Checked> read(const HttpAnswer& answer, const StreamReader* stream, const Asked& asked);
+
+  const Answering& answering() const { return answering_; }
+  void set_answering(Answering answering) { answering_ = std::move(answering); }
 
   // Asks once, whole or streamed.
   Result<Checked> ask_and_read(const BodyInput& input);
@@ -81,12 +92,15 @@ class Wire {
   Wire(const OpenaiOptions& options, std::string url, const Host& host)
       : options_(options), url_(std::move(url)), host_(host) {}
 
+  Status check_model(const std::string& said);
+
   const OpenaiOptions& options_;
   const std::string url_;
   const Host host_;
   std::unique_ptr<HttpClient> client_;
   std::vector<std::string> headers_;
   std::string key_;  // secret
+  Answering answering_;
 };
 
 }  // namespace assay::engines::openai

@@ -14,8 +14,8 @@ namespace assay::engines {
 // --max-restarts. `job.launcher` chooses; its folders.logs is where the launcher keeps the output of every process.
 std::vector<std::string> launch_words(const ProcessOptions& options, const train::Job& job);
 
-// Sets what the harness exports where `environment` has no such variable: NCCL_PROTO and the like. PYTHONPATH begins
-// with `folder`.
+// Sets what the harness exports where `environment` has no such variable, or an empty one: NCCL_PROTO and the like.
+// `folder` and a colon are put before PYTHONPATH.
 void add_launch_environment(const std::string& folder, std::map<std::string, std::string>* environment);
 
 }  // namespace assay::engines

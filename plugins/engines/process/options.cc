@@ -13,6 +13,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kWhat = "options of engine process";
 constexpr int64_t kOutputLimit = 1LL << 30;
+constexpr double kMostSeconds = 1e9;  // 30 years; a clock in nanoseconds ends at 292
 
 // Members that have two forms get the one that OptionsReader reads: a command is a list of words, and so are names.
 Status unify(Json& json) {
@@ -45,7 +46,7 @@ Status read_case(const std::string& json, CaseFacts* facts) {
   reader.string("launcher", &facts->launcher);
   reader.string("checkpoint", &facts->checkpoint);
   reader.string("tokenizer", &facts->tokenizer);
-  reader.number("time_limit_s", {.least = 0}, &facts->time_limit_s);
+  reader.number("time_limit_s", {.least = 0, .most = kMostSeconds}, &facts->time_limit_s);
   std::optional<int64_t> memory;
   reader.integer("memory_limit", 0, INT64_MAX, &memory);
   facts->memory_limit = memory.value_or(0);
@@ -71,7 +72,7 @@ const char* const kProcessOptionsSchema = R"json({
     "pass_environment": {"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string"}}], "default": true,
       "description": "variables of the worker's environment that the command gets: all, none, or those that are named"},
     "folder": {"type": "string", "description": "working folder; that of the worker without it"},
-    "time_limit": {"type": "number", "exclusiveMinimum": 0, "description": "seconds; that of the case without it"},
+    "time_limit": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9, "description": "seconds; that of the case without it"},
     "memory_limit": {"type": "integer", "minimum": 1,
       "description": "bytes of anonymous resident memory of all processes together; that of the case without it"},
     "output_limit": {"type": "integer", "minimum": 1, "default": 1073741824, "description": "bytes of stdout and of stderr"},
@@ -111,7 +112,7 @@ Result<ProcessOptions> parse_process_options(std::string_view text) {
     options.pass_environment = std::move(names);
   }
   reader.string("folder", &options.folder);
-  reader.number("time_limit", {.above = 0}, &options.time_limit);
+  reader.number("time_limit", {.above = 0, .most = kMostSeconds}, &options.time_limit);
   std::optional<int64_t> memory;
   reader.integer("memory_limit", 1, INT64_MAX, &memory);
   options.memory_limit = memory.value_or(0);

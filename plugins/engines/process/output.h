@@ -14,7 +14,6 @@ namespace assay::engines {
 // What the output has to answer.
 struct Expected {
   std::vector<std::string> ids;  // of the requests, in their order
-  size_t output_every = 1;       // the requests at 0, output_every, ... and the last one have to be there
 };
 
 struct Answers {
@@ -30,8 +29,8 @@ struct Answers {
 Result<Answers> read_answers(const std::string& text, const std::string& name, OutputFormat format,
                              const Expected& expected);
 
-// One line of the lines format as JSON text of a record in the golden schema; id: that of the line as decimal or text,
-// empty where it has none; error: its field "error". kInvalid as above.
+// One line of the lines format; id: that of the line as decimal or text, empty where it has none; error: its field
+// "error", "no message" where that says nothing; record: the rest, its own id says nothing. kInvalid as above.
 struct LineRecord {
   std::string id;
   std::string error;

@@ -145,6 +145,10 @@ ProcessEngine::Paths ProcessEngine::paths_of(const std::string& part) const {
           .err = folder / "stderr.txt"};
 }
 
+std::string ProcessEngine::told_id(const Waiting& request) const {
+  return std::to_string(static_cast<size_t>(options_.facts.first_id) + request.place);
+}
+
 TemplateVariables ProcessEngine::variables_of(const Waiting& first, const Paths& paths) const {
   const CaseFacts& facts = options_.facts;
   const char* no_case = "the engine was opened without a case";
@@ -155,7 +159,7 @@ TemplateVariables ProcessEngine::variables_of(const Waiting& first, const Paths&
   job.processes_per_node = processes_;
   job.folders.logs = (paths.folder / "logs").string();
   TemplateVariable prompt = one(first.text);
-  TemplateVariable id = one(std::to_string(first.id));
+  TemplateVariable id = one(told_id(first));
   if (!options_.per_request) prompt.absent = id.absent = "it is of one request: set the option per_request";
   return {
       {"case", one(facts.name, no_case)},
@@ -189,6 +193,7 @@ Status ProcessEngine::submit(const assay_request& request) {
     return invalid(fmt::format("request id {} after {}, expected ascending ids", request.id, queue_.back().id));
   }
   queue_.push_back({.id = request.id,
+                    .place = queue_.empty() ? 0 : queue_.back().place + 1,
                     .text = std::string(sdk::text(request.text)),
                     .ids = {request.ids.data, request.ids.data + request.ids.size},
                     .forced = request.forced.size > 0,
@@ -211,7 +216,6 @@ Status ProcessEngine::cancel(uint64_t id) {
 
 Status ProcessEngine::reset() {
   queue_.clear();
-  done_ = 0;
   return {};
 }
 
@@ -236,8 +240,7 @@ Status ProcessEngine::step(std::vector<EngineEvent>* events) {
     }
   }
   if (batch.empty()) return {};
-  Result<Answers> answers = run(batch, done_);
-  done_ = queue_.empty() ? 0 : done_ + batch.size();
+  Result<Answers> answers = run(batch);
   if (!answers) {
     queue_.clear();
     return answers.status();
@@ -258,7 +261,7 @@ Status ProcessEngine::step(std::vector<EngineEvent>* events) {
   for (size_t i = 0; i < batch.size(); ++i) {
     const uint64_t id = batch[i].id;
     RequestRecord& record = answers->records[i];
-    const bool kept = i % every == 0 || i + 1 == batch.size();
+    const bool kept = batch[i].place % every == 0 || i + 1 == batch.size();
     if (!answers->failures[i].empty()) {
       events->push_back(failed_event(id, invalid(fmt::format("the command says: {}", answers->failures[i]))));
     } else if (!record.id.empty()) {
@@ -292,7 +295,7 @@ Status ProcessEngine::step(std::vector<EngineEvent>* events) {
   return {};
 }
 
-Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t first_place) {
+Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
   const Paths paths = paths_of(options_.per_request ? fmt::format("{}", batch.front().id)
                                : parts_ > 0         ? fmt::format("again_{}", parts_)
                                                     : "");
@@ -300,10 +303,8 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t fir
   std::error_code code;
   fs::create_directories(paths.folder, code);
   Expected expected;
-  const auto first = static_cast<size_t>(options_.facts.first_id) + first_place;
-  for (size_t i = 0; i < batch.size(); ++i) expected.ids.push_back(std::to_string(first + i));
-  expected.output_every = static_cast<size_t>(options_.facts.output_every);
-  if (Status written = write_prompts(batch, expected.ids, paths.prompts); !written.ok()) return written;
+  for (const Waiting& request : batch) expected.ids.push_back(told_id(request));
+  if (Status written = write_prompts(batch, paths.prompts); !written.ok()) return written;
   Result<std::vector<std::string>> words = fill_in(options_.command, variables_of(batch.front(), paths), "command");
   if (!words) return words.status();
   command::CommandOptions options = command_options(paths);
@@ -315,7 +316,10 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t fir
   } else if (holds(options.argv, options_.facts.output_path)) {
     file = options_.facts.output_path;
   }
-  if (!file.empty()) fs::remove(file, code);
+  if (!file.empty()) {  // what is there already is none of this command's
+    fs::remove(file, code);
+    if (code) return infra(fmt::format("{}: cannot be removed before the command: {}", file.string(), code.message()));
+  }
   if (launches_) {
     fs::create_directories(paths.folder / "logs", code);
     add_launch_environment(options.folder.empty() ? fs::current_path(code).string() : options.folder.string(),
@@ -327,10 +331,8 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t fir
   host_.log(ASSAY_LOG_INFO,
             fmt::format("the command ended: {}, after {:.2f} s, at most {:.1f} MB of anonymous memory; files in {}",
                         end->text(), end->seconds, static_cast<double>(end->peak_memory) / 1e6, paths.folder.string()));
-  if (!file.empty() && file != paths.output && fs::exists(file, code)) {  // the place of the case's own results
-    fs::copy_file(file, paths.output, fs::copy_options::overwrite_existing, code);
-    fs::remove(file, code);
-  }
+  Status brought;
+  if (!file.empty() && file != paths.output) brought = bring_output(file, paths.output);
   const fs::path read = file.empty() ? paths.out : paths.output;
   const std::string name = file.empty() ? "stdout of the command" : file.string();
   Result<std::string> text =
@@ -338,6 +340,7 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t fir
   redact(paths.folder);
   log_tail(paths.err, "stderr");
   if (Status ended = outcome_of(*end, options); !ended.ok()) return ended;
+  if (!brought.ok()) return brought;
   if (!text && text.status().code() == StatusCode::kNotFound) {
     return invalid(fmt::format("the command ended well but wrote no {}", file.string()));
   }
@@ -354,13 +357,25 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch, size_t fir
   return answers;
 }
 
-Status ProcessEngine::write_prompts(const std::vector<Waiting>& batch, const std::vector<std::string>& ids,
-                                    const fs::path& file) const {
+// The output goes from the place of the case's own results to where an engine's files are.
+Status ProcessEngine::bring_output(const fs::path& from, const fs::path& to) const {
+  std::error_code code;
+  if (!fs::exists(from, code) && !code) return {};  // the command wrote none
+  if (!code) fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
+  if (code) {
+    if (Status done = redactor_.file(from); !done.ok()) host_.log(ASSAY_LOG_ERROR, done.message());
+    return infra(fmt::format("{}: what the command wrote cannot be copied to {}: {}; it is kept where it is",
+                             from.string(), to.string(), code.message()));
+  }
+  fs::remove(from, code);
+  if (!code) return {};
+  return infra(fmt::format("{}: cannot be removed after it was read: {}", from.string(), code.message()));
+}
+
+Status ProcessEngine::write_prompts(const std::vector<Waiting>& batch, const fs::path& file) const {
   std::string text;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const Waiting& request = batch[i];
-    const uint64_t place = std::stoull(ids[i]);
-    Json line = {{"id", place}};
+  for (const Waiting& request : batch) {
+    Json line = {{"id", std::stoull(told_id(request))}};
     if (request.ids.empty()) {
       line["text"] = request.text;
     } else {

@@ -46,7 +46,8 @@ class ProcessEngine {
 
  private:
   struct Waiting {
-    uint64_t id = 0;
+    uint64_t id = 0;   // the host's word for it
+    size_t place = 0;  // of the call's requests: the command knows it as first_id + place
     std::string text;
     std::vector<int32_t> ids;
     bool forced = false;
@@ -67,11 +68,13 @@ class ProcessEngine {
   ProcessEngine(ProcessOptions options, const Host& host);
 
   Paths paths_of(const std::string& part) const;
+  std::string told_id(const Waiting& request) const;  // in prompts, results and {id}
   TemplateVariables variables_of(const Waiting& first, const Paths& paths) const;
   Status check_command();  // and finds how many processes a launch line starts
-  Result<Answers> run(const std::vector<Waiting>& batch, size_t first_place);
-  Status write_prompts(const std::vector<Waiting>& batch, const std::vector<std::string>& ids,
-                       const std::filesystem::path& file) const;
+  Result<Answers> run(const std::vector<Waiting>& batch);
+  Status write_prompts(const std::vector<Waiting>& batch, const std::filesystem::path& file) const;
+  // Fails with kInfra; `from` is then still there.
+  Status bring_output(const std::filesystem::path& from, const std::filesystem::path& to) const;
   command::CommandOptions command_options(const Paths& paths) const;
   Status note_command(const command::CommandOptions& options, const std::filesystem::path& folder) const;
   Status outcome_of(const command::CommandEnd& end, const command::CommandOptions& options) const;
@@ -90,7 +93,6 @@ class ProcessEngine {
   std::string training_message_;  // of the last training
   std::chrono::steady_clock::time_point opened_;
   std::deque<Waiting> queue_;
-  size_t done_ = 0;   // requests that commands have ended, with per_request
   size_t parts_ = 0;  // commands that were run
 };
 

@@ -136,6 +136,39 @@ TEST_F(Process, OneCommandARequestWhereThatIsAskedFor) {
   EXPECT_EQ(file("0/stdout.txt"), "{\"text\": \"0 p\"}");
 }
 
+// The host numbers requests on and on; the command knows them by their place in its call, in every word it gets.
+TEST_F(Process, EveryCallOfASessionTellsTheSameIds) {
+  ASSERT_TRUE(open_script("printf '{\"id\": %s, \"text\": \"%s\"}' \"$1\" "
+                          "\"$(grep -o '\"id\":[0-9]*' \"$2\" | tr -dc 0-9)\"",
+                          {"{id}", "{prompts}"},
+                          {{"per_request", true}, {"case", {{"output", folder_.string()}, {"first_id", 3}}}})
+                  .ok());
+  for (const uint64_t first : {0, 7}) {
+    for (uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(submit(engine_.get(), first + i, {.text = "p"}).ok());
+    Outcome outcome;
+    ASSERT_TRUE(drain(engine_.get(), &outcome).ok());
+    EXPECT_EQ(outcome.finished[first].text, "3") << "as in prompts.jsonl";
+    EXPECT_EQ(outcome.finished[first + 1].text, "4");
+  }
+}
+
+TEST_F(Process, ACancelledRequestChangesNoOthersId) {
+  for (const bool each : {false, true}) {
+    const std::string id = each ? "\"$2\"" : "2";
+    std::vector<std::string> words = {"{prompts}"};
+    if (each) words.push_back("{id}");
+    ASSERT_TRUE(open_script("printf '{\"id\": %s, \"text\": \"%s\"}' " + id + " \"$(tr -dc '0-9' < \"$1\" | cut -c1)\"",
+                            words, {{"per_request", each}})
+                    .ok());
+    submit_texts({"p", "q", "r"});
+    ASSERT_TRUE(engine_->cancel(0).ok());
+    ASSERT_TRUE(engine_->cancel(1).ok());
+    Outcome outcome;
+    ASSERT_TRUE(drain(engine_.get(), &outcome).ok());
+    EXPECT_EQ(outcome.finished[2].text, "2") << each;
+  }
+}
+
 TEST_F(Process, IdsBeginWhereTheCaseSays) {
   ASSERT_TRUE(open_script("echo '{\"1\": {\"generated_text\": \"x\"}}'", {},
                           {{"case", {{"output", folder_.string()}, {"first_id", 1}}}})
@@ -156,6 +189,31 @@ TEST_F(Process, ReadsWhereTheScriptOfTheCaseWrites) {
   EXPECT_EQ(run({"p"}).finished.at(0).text, "x");
   EXPECT_FALSE(fs::exists(own)) << "the case's results go there";
   EXPECT_THAT(file("output.json"), HasSubstr("generated_text"));
+}
+
+TEST_F(Process, AnOutputThatCannotBeCopiedIsKeptAndIsTheMachinesFault) {
+  const std::string own = (folder_ / "own.json").string();
+  json options = {{"case", {{"output", folder_.string()}, {"output_path", own}}},
+                  {"environment", {{"MY_API_KEY", "tOpSeCrEt99"}}}};
+  ASSERT_TRUE(
+      open_script("mkdir \"$2/output.json\"; echo \"{ $MY_API_KEY\" > \"$1\"", {own, "{work_dir}"}, options).ok());
+  const Status failed = failure();
+  EXPECT_EQ(failed.code(), StatusCode::kInfra) << failed.message();
+  EXPECT_THAT(failed.message(), AllOf(HasSubstr(own + ": what the command wrote cannot be copied to "),
+                                      HasSubstr("it is kept where it is")));
+  std::ifstream kept(own);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(kept), {}), "{ ***\n");
+}
+
+TEST_F(Process, WhatAnEarlierCommandLeftIsNeverTakenForTheOutput) {
+  const fs::path own = folder_ / "own.json";
+  fs::create_directories(own / "not_empty");
+  ASSERT_TRUE(
+      open_script("true", {own.string()}, {{"case", {{"output", folder_.string()}, {"output_path", own.string()}}}})
+          .ok());
+  const Status failed = failure();
+  EXPECT_EQ(failed.code(), StatusCode::kInfra);
+  EXPECT_THAT(failed.message(), HasSubstr("own.json: cannot be removed before the command"));
 }
 
 TEST_F(Process, OnlyTheRequestsThatAScriptKeepsAreMissed) {

@@ -1,10 +1,12 @@
 #include "plugins/launchers/command/launcher.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "assay/sdk.hpp"
@@ -339,9 +341,14 @@ void CommandLauncher::answered(Running& running, const ToolOutput& output) {
   std::string word;
   line >> word;
   if (word == "exited") {
+    std::string number;
+    line >> number;
     int code = 0;
-    line >> code;
-    return end(running, exited_in_shell(code));
+    const char* last = number.data() + number.size();
+    const auto [stop, error] = std::from_chars(number.data(), last, code);
+    if (error == std::errc() && stop == last) return end(running, exited_in_shell(code));
+    running.state.reason = "poll said '" + last_line(output.out) + "', expected exited and a number";
+    return;
   }
   if (word == "lost") {
     std::string reason;

@@ -15,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -184,6 +185,26 @@ TEST_F(Commands, WithAPollTheTaskHasAnIdOfItsOwn) {
   EXPECT_TRUE(launcher_->cancel(second, std::nullopt).ok());
   await("cancelled");
   EXPECT_EQ(at_end(second)[0].phase, ASSAY_TASK_LOST);
+}
+
+// Whoever polls has lost the number, and what is not known is no success.
+TEST_F(Commands, ATaskThatExitedWithoutANumberIsNotOver) {
+  for (const char* said : {"exited", "exited well", "exited 0x", "exited 99999999999"}) {
+    const std::string polled = (dir_ / "polled").string();
+    open({{"start", {"sh", "-c", "echo task-{index}", "{script}"}},
+          {"poll", {"sh", "-c", "echo '" + std::string(said) + "'; echo >>" + polled}},
+          {"cancel", {"true"}}});
+    const uint64_t id = *launcher_->start(job({"true"}));
+    await("polled");
+    for (int i = 0; i < 500 && states(id)[0].reason.empty() && !states(id)[0].over(); ++i) {
+      std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_EQ(states(id)[0].phase, ASSAY_TASK_RUNNING) << said;
+    EXPECT_THAT(states(id)[0].reason, AllOf(HasSubstr("poll said 'exited"), HasSubstr("expected exited and a number")));
+    EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok());
+    at_end(id);
+    std::filesystem::remove(polled);
+  }
 }
 
 // Nobody knows its id yet when the launcher is closed.

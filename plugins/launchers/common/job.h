@@ -29,7 +29,8 @@ struct Job {
   uint32_t most_at_once = 0;
 };
 
-// kInvalid: no task, a task without words, a NUL or a newline in the name, a variable whose name is none.
+// kInvalid: no task, a task without words, a name that is empty or holds a NUL, a line end, a blank or a slash, a
+// variable without = or whose name is none.
 Result<Job> copy_job(const assay_job& job);
 
 // See assay_task_state.

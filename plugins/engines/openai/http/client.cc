@@ -47,7 +47,7 @@ std::optional<double> retry_after_of(const std::string& value) {
   return std::max(0.0, std::difftime(date, std::time(nullptr)));
 }
 
-// Failures after which nothing was done at the other side.
+// The connection failed, not what came over it. Where something was sent already, the other side may have begun on it.
 bool is_connection_failure(CURLcode code) {
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -106,7 +106,10 @@ struct Transfer {
     const std::string value(trimmed(line.substr(colon + 1)));
     if (name == "content-type") answer.content_type = lower(trimmed(value.substr(0, value.find(';'))));
     if (name == "server") answer.server = value.substr(0, 100);
-    if (name == "retry-after") answer.retry_after = retry_after_of(value);
+    if (name == "retry-after") {
+      answer.retry_after = retry_after_of(value);
+      answer.retry_after_text = value;
+    }
     if (name == "content-encoding" && lower(value) != "identity") {
       return refuse(fmt::format("content-encoding '{}' was not asked for; switch compression off in the server",
                                 value.substr(0, 40)));

@@ -41,6 +41,7 @@ struct HttpAnswer {
   std::string content_type = {};  // lower case, without parameters
   std::string server = {};        // header Server
   std::optional<double> retry_after = {};  // seconds
+  std::string retry_after_text = {};       // as it was sent; "": it was not
   std::string body = {};
 };
 

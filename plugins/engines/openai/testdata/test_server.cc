@@ -155,8 +155,11 @@ bool TestServer::answer(int socket, const std::string& method, const std::string
   }
   if (path == "/v1/models") {
     if (options_.fault == "half_dead") stall();
-    const std::string two = options_.fault == "two_models" ? R"(, {"id": "other"})" : "";
-    return put_answer(socket, 200, R"({"object": "list", "data": [{"id": "letters"})" + two + "]}");
+    std::string more = options_.fault == "two_models" ? R"(, {"id": "other"})" : "";
+    if (options_.fault == "alias_by_root") more = R"(, {"id": "other", "root": "/m"})";
+    const std::string aliases = options_.fault == "alias_listed" ? R"(, "aliases": ["other"])" : "";
+    return put_answer(socket, 200,
+                      R"({"object": "list", "data": [{"id": "letters", "root": "/m")" + aliases + "}" + more + "]}");
   }
   const Json json = method == "POST" ? Json::parse(body, nullptr, false) : Json();
   if (path == "/tokenize" && options_.dialect == "llama") {
@@ -232,6 +235,10 @@ bool TestServer::misbehave(int socket, const Ask& ask, const std::string& fault)
   if (fault == "busy") return put_answer(socket, 429, R"({"error": "busy"})", "application/json", "Retry-After: 0\r\n");
   if (fault == "long_busy") {
     return put_answer(socket, 503, R"({"error": "busy"})", "application/json", "Retry-After: 5000\r\n");
+  }
+  if (fault == "busy_forever") return put_answer(socket, 503, R"({"error": "busy"})");
+  if (fault == "busy_before") {
+    return put_answer(socket, 503, R"({"error": "busy"})", "application/json", "Retry-After: -1\r\n");
   }
   if (fault == "closes") return false;
   if (fault == "dies") std::_Exit(7);
@@ -321,7 +328,17 @@ bool TestServer::misbehave(int socket, const Ask& ask, const std::string& fault)
       }
       if (logprobs) one["logprobs"] = logprobs_of(letter, false);
       if (ids) one["token_ids"] = to_ids(letter);
-      std::string event = "data: " + Json{{"choices", Json::array({one})}}.dump() + "\n\n";
+      const bool foreign = i == 2;
+      std::string id = "cmpl-" + ask.prompt;
+      if (fault == "foreign_chunk" && foreign) id = "cmpl-of-others";
+      if (fault == "an_id_each") id += std::to_string(i);
+      const std::string of = fault == "other_model" || fault == "alias_listed" || fault == "alias_by_root" ||
+                                     (fault == "chunk_of_other" && foreign)
+                                 ? "other"
+                                 : "letters";
+      std::string event = "data: " + Json{{"id", id}, {"model", of}, {"choices", Json::array({one})}}.dump() + "\n\n";
+      if (fault == "goes_on" && foreign)
+        put_chunk(socket, "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"length\"}]}\n\n");
       if (fault == "invalid_utf8") event.insert(event.find("index"), "\xff");
       if (fault == "garbage_lines") event = "hello\n\n";
       if (!put_chunk(socket, event)) return false;
@@ -364,8 +381,9 @@ bool TestServer::misbehave(int socket, const Ask& ask, const std::string& fault)
     }
     choice["prompt_logprobs"] = list;
   }
-  Json whole = {
-      {"object", "text_completion"}, {"model", "letters"}, {"choices", Json::array({choice})}, {"usage", usage}};
+  const bool alias = fault == "other_model" || fault == "alias_listed" || fault == "alias_by_root";
+  const std::string named = alias ? "other" : "letters";
+  Json whole = {{"object", "text_completion"}, {"model", named}, {"choices", Json::array({choice})}, {"usage", usage}};
   if (fault == "two_choices") whole["choices"].push_back(choice);
   std::string json = whole.dump();
   if (fault == "invalid_utf8") json.insert(json.find("letters"), "\xff");
