@@ -132,7 +132,7 @@ TEST_F(CiInference, WhatAnEarlierScriptWroteIsNotTakenForThisOnes) {
 
 TEST_F(CiInference, ResultsGoOverNothingOfTheCase) {
   for (const char* file : {"golden_values_dev_dgx_h100.json", "model_config.yaml"}) {
-    const std::string place = folder_ / "case" / file;
+    const std::string place = folder_.path() / "case" / file;
     const std::string before = read_file(place);
     const Output output = run("sed 's/5, 6/5, 7/' \"$RESULT\" > \"$out\"\n", {"INFERENCE_OUTPUT_PATH=" + place});
     EXPECT_EQ(output.code, 1) << output.out;

@@ -17,7 +17,8 @@ std::string iteration_name(int64_t iteration);
 
 bool is_empty_or_absent(const std::string& folder);
 
-// Renames a file or folder of an earlier run to the first free one of PATH.before_1, PATH.before_2 ... Fails with kInfra.
+// Renames a file or folder of an earlier run to the first free one of PATH.before_1, PATH.before_2 ... Fails with
+// kInfra.
 Status set_aside(const std::string& path);
 
 // A view of `saved` in which iteration `half` is the latest: links to everything in it, without what is later, and a
