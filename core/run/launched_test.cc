@@ -334,8 +334,8 @@ TEST_F(LaunchedRun, ALogThatCannotBeLookedAtCostsNoRun) {
   add("a", "slow 60000");
   const std::string log = dir_ / "out/cases/a/engine.log";
   start({"sh", "-c",
-         "\"$@\" & until grep -q 'case_started' \"$3\"; do sleep 0.05; done; ln -sf " + log + " " + log +
-             "; kill -9 $!; exit 3",
+         "\"$@\" & until grep -q 'case_started' \"$3\"; do sleep 0.05; done; rm -f " + log + "; ln -s " + log + " " +
+             log + "; kill -9 $!; exit 3",
          "-", "{argv}"});
   run();
   ASSERT_TRUE(result_->ok()) << result_->status().message();
