@@ -82,7 +82,7 @@ TEST_F(LaunchedRun, ATaskThatIsLostWithItsHostIsRunAgain) {
 
 TEST_F(LaunchedRun, ATaskThatFailsBeforeItsFirstEventSaysWhatItsLogSays) {
   add("a", "slow 1");
-  start({"sh", "-c", "echo 'libmissing.so: cannot open' >>\"$1\"; exit 126", "-", "{log}"});
+  start({"sh", "-c", "echo 'libmissing.so: cannot open' >>\"$1\"; exit 126", "-", "{log}", "{argv}"});
   run();
   ASSERT_TRUE(result_->ok());
   EXPECT_EQ(verdict("a"), "INFRA");
