@@ -43,8 +43,13 @@ class Ci : public testing::Test {
             "--plugin-path",
             std::string(ASSAY_BINARY_DIR) + "/tests/plugins"};
   }
+  // `more`: words and options, in place of usual words of that name.
   Output run(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> all = words();
+    for (const std::string& word : more) {
+      const std::string key = word.starts_with("--") ? "" : word.substr(0, word.find('=') + 1);
+      std::erase_if(all, [&key](const std::string& usual) { return !key.empty() && usual.starts_with(key); });
+    }
     all.insert(all.end(), more.begin(), more.end());
     return run_program("assay", all);
   }

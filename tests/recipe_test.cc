@@ -184,8 +184,8 @@ TEST_F(RecipeRun, ShardsOfARunAreMergedIntoIt) {
   std::string other = kTwo;
   other.replace(other.find("n_repeat: [2]"), 13, "n_repeat: [3]");
   recipe("run", other,
-         {"--engine", "replay", "--shard", "2/2", "--durations", folder_ / "whole", "--output", folder_ / "2"});
-  const Output refused = run_program("assay", {"merge", folder_ / "1", folder_ / "2", "--output", folder_ / "no"});
+         {"--engine", "replay", "--shard", "2/2", "--durations", folder_ / "whole", "--output", folder_ / "2b"});
+  const Output refused = run_program("assay", {"merge", folder_ / "1", folder_ / "2b", "--output", folder_ / "no"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("different cases")) << "of another recipe";
 }

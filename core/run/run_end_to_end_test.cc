@@ -302,6 +302,7 @@ TEST_F(Run, LeftoversOfAnEarlierRelationAreRemovedThoughNoWorkerStarts) {
   add_case("one", {"ok a"});
   const fs::path folder = options_.output / "cases/one";
   fs::create_directories(folder / "resaved");
+  std::ofstream(options_.output / ".lock");  // a run was here before
   for (const char* name : {"actual.json", "reference.json", "resaved/weights"}) std::ofstream(folder / name) << "{}";
   options_.worker = "/bin/false";
   run();

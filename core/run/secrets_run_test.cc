@@ -20,6 +20,7 @@ class SecretRun : public Run {
   // What some program wrote, and nobody cleaned.
   void write(const std::string& name) const {
     fs::create_directories((options_.output / name).parent_path());
+    std::ofstream(options_.output / ".lock");  // a run was here before
     std::ofstream(options_.output / name) << "token " << kSecret << "\n";
   }
   std::vector<std::string> files_with_secrets() const {
