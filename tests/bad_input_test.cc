@@ -97,6 +97,9 @@ TEST(BadInput, AnOutputFolderUsedAgainKeepsNoResultOfACaseThatDidNotRun) {
   const fs::path actual = folder.path() / "out/cases/case/actual.json";
   write_case(folder.path() / "case", replaced(good_config(), "golden/moe_10m_licences/vocab.json", "no_vocab.json"));
   write_file(actual, "{}");
+  EXPECT_EQ(run_program("assay", {"run", folder / "case", "--output", folder / "out"}).code, 2) << "of no run";
+  EXPECT_TRUE(fs::exists(actual));
+  write_file(folder.path() / "out/.lock", "");  // a run was here before
   EXPECT_EQ(run_program("assay", {"run", folder / "case", "--output", folder / "out"}).code, 1);
   EXPECT_FALSE(fs::exists(actual));
 }

@@ -124,6 +124,7 @@ TEST_F(Govern, ContinuousIntegrationWritesNothing) {
   make_characteristic();
   alter(5);
   ASSERT_EQ(assay({"record", case_dir()}).code, 0);
+  std::filesystem::remove_all(folder_.path() / "out");  // of the run that recorded
   const auto before = files();
   for (const char* value : {"true", "1"}) {
     ::setenv("CI", value, 1);

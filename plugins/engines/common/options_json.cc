@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/discover/nearest.h"
-
 #include "core/golden/key_scan.h"
 
 namespace assay::engines {
