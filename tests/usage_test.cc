@@ -301,7 +301,8 @@ TEST(Output, StreamsThatAreClosedAreNoFileOfTheRun) {
   int number = 0;
   for (const char* where : {"<&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
     const std::string out = folder / ("out" + std::to_string(++number));
-    const std::vector<std::string> words = {"run", "testcases/moe", "--engine", "replay", "--output", out};
+    const std::vector<std::string> words = {
+        "run", "testcases/moe/moe_10m_licences_fp32_b1", "--engine", "replay", "--output", out};
     const std::string closing = std::string("exec \"$0\" \"$@\" ") + where;
     const int code = run_file("/bin/sh", with({"-c", closing, program}, words)).code;
     EXPECT_EQ(code, std::string(where).find(">&-") == std::string::npos ? 0 : 3) << where;
