@@ -180,7 +180,7 @@ Status check_extra_body(const OpenaiOptions& o) {
   const nlohmann::json extra = nlohmann::json::parse(o.extra_body);
   for (const auto& [name, value] : extra.items()) {
     const auto* const own = std::find_if(kOwnMembers.begin(), kOwnMembers.end(),
-                                         [&name](const OwnMember& member) { return name == member.name; });
+                                         [&key = name](const OwnMember& member) { return key == member.name; });
     if (own == kOwnMembers.end()) continue;
     return invalid(std::string(kWhat) + ": extra_body has " + name +
                    ", which the engine sets itself; leave it out and use " + own->instead);
