@@ -6,7 +6,7 @@ namespace assay::cli {
 namespace {
 
 using testing::HasSubstr;
-const std::map<std::string, std::string> kEnvironment = {{"HOME", "/root"}, {"ODD", "a;b  'c'"}};
+const std::map<std::string, std::string> kEnvironment = {{"HOME", "/home/me"}, {"ODD", "a;b  'c'"}};
 
 std::string value(const std::string& text) {
   const auto words = parse_ci_words({"BEFORE=earlier", "A=" + text}, kEnvironment);
@@ -17,13 +17,13 @@ std::string value(const std::string& text) {
 TEST(CiWords, AreReadAsTheScriptsShellReadsThem) {
   EXPECT_EQ(value(""), "");
   EXPECT_EQ(value("/plain/path-1.json"), "/plain/path-1.json");
-  EXPECT_EQ(value("$HOME/x ${BEFORE}s $UNSET."), "/root/x earliers .");
-  EXPECT_EQ(value("\"$HOME\""), "/root");
+  EXPECT_EQ(value("$HOME/x ${BEFORE}s $UNSET."), "/home/me/x earliers .");
+  EXPECT_EQ(value("\"$HOME\""), "/home/me");
   EXPECT_EQ(value("a   b\t c"), "a b c");
   EXPECT_EQ(value("\\$HOME"), "$HOME");
   EXPECT_EQ(value("'a b'"), "a b");
   EXPECT_EQ(value("x'$HOME'y"), "x$HOMEy");
-  EXPECT_EQ(value("x\"$HOME\"y"), "x/rooty");
+  EXPECT_EQ(value("x\"$HOME\"y"), "x/home/mey");
   EXPECT_EQ(value("a\\;b"), "a;b");
   EXPECT_EQ(value("x'a|b'y"), "xa|by");
   EXPECT_EQ(value("it\\'s"), "it's");
