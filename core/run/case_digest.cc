@@ -48,11 +48,11 @@ std::string written_prompt_file(const TestCase& test) {
 
 // The prompt file that a run reads; "" where the case names none, or has arguments that no run takes.
 std::string prompt_file(const TestCase& test, const discover::Variables& variables) {
-  const auto names_prompts = [](const ModelArg& entry) {
-    return entry.key.find("--prompt") != std::string::npos || entry.text.find("--prompt") != std::string::npos;
+  const auto may_name_one = [](const ModelArg& entry) {  // cheap, since most cases of a large tree name none
+    return entry.key.find("--prompt-") != std::string::npos || entry.text.find("--prompt-") != std::string::npos;
   };
   const std::vector<ModelArg>& entries = test.model_args.entries;
-  if (std::none_of(entries.begin(), entries.end(), names_prompts)) return "";
+  if (std::none_of(entries.begin(), entries.end(), may_name_one)) return "";
   discover::Variables all = variables;
   all.set.emplace("INFERENCE_OUTPUT_PATH", "actual.json");  // else a run gives it
   const Result<discover::ParsedArguments> arguments = discover::read_arguments(test, all);

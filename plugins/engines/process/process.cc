@@ -17,6 +17,7 @@
 #include "core/discover/arguments.h"
 #include "core/golden/file.h"
 #include "plugins/engines/process/launch.h"
+#include "plugins/engines/process/output_file.h"
 #include "plugins/engines/replay/record_result.h"
 
 namespace assay::engines {
@@ -63,11 +64,6 @@ TemplateVariable several(std::vector<std::string> words) {
   variable.words = std::move(words);
   variable.several = true;
   return variable;
-}
-
-bool holds(const std::vector<std::string>& words, const std::string& part) {
-  return !part.empty() && std::any_of(words.begin(), words.end(),
-                                      [&](const std::string& word) { return word.find(part) != std::string::npos; });
 }
 
 Result<int> processes_of(const ProcessOptions& options, const std::map<std::string, std::string>& environment) {
@@ -312,14 +308,13 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
   options.argv = *std::move(words);
   // The output is a file where the words name one: {output}, or the --output-path of MODEL_ARGS.
   fs::path file;
-  if (holds(options.argv, paths.output.string())) {
+  if (names_path(options.argv, paths.output.string())) {
     file = paths.output;
-  } else if (holds(options.argv, options_.facts.output_path)) {
-    file = options_.facts.output_path;
+  } else if (names_path(options.argv, options_.facts.output_path)) {
+    file = options_.folder / fs::path(options_.facts.output_path);  // relative: seen from where the command runs
   }
-  if (!file.empty()) {  // what is there already is none of this command's
-    fs::remove(file, code);
-    if (code) return infra(fmt::format("{}: cannot be removed before the command: {}", file.string(), code.message()));
+  if (!file.empty()) {
+    if (Status removed = remove_earlier(file); !removed.ok()) return removed;
   }
   if (launches_) {
     fs::create_directories(paths.folder / "logs", code);

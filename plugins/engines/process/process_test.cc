@@ -1,6 +1,7 @@
 #include "plugins/engines/process/process.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -214,6 +215,46 @@ TEST_F(Process, WhatAnEarlierCommandLeftIsNeverTakenForTheOutput) {
   const Status failed = failure();
   EXPECT_EQ(failed.code(), StatusCode::kInfra);
   EXPECT_THAT(failed.message(), HasSubstr("own.json: cannot be removed before the command"));
+}
+
+TEST_F(Process, WhatIsNoFileIsNeverRemoved) {
+  const fs::path own = folder_ / "own.json";
+  const auto refused = [&] {
+    EXPECT_TRUE(
+        open_script("true", {own.string()}, {{"case", {{"output", folder_.string()}, {"output_path", own.string()}}}})
+            .ok());
+    EXPECT_THAT(failure().message(), HasSubstr("own.json: cannot be removed before the command: it is no file"));
+    EXPECT_TRUE(fs::exists(own));
+    fs::remove(own);
+  };
+  ASSERT_EQ(::mkfifo(own.c_str(), 0600), 0);
+  refused();
+  fs::create_directory(own);
+  refused();
+}
+
+TEST_F(Process, AnOutputPathIsAWholePathAmongTheWords) {
+  const auto answer = [&](const std::string& path, std::vector<std::string> words) {
+    const std::string script =
+        "echo '{\"0\": {\"generated_text\": \"stdout\"}}'; echo '{\"0\": {\"generated_text\": "
+        "\"file\"}}' > " +
+        path;
+    EXPECT_TRUE(
+        open_script("f() { " + script + "; }; f", words,
+                    {{"folder", folder_.string()}, {"case", {{"output", folder_.string()}, {"output_path", path}}}})
+            .ok());
+    return run({"p"}).finished.at(0).text;
+  };
+  EXPECT_EQ(answer("o", {}), "file") << "named in the script, seen from where it runs";
+  EXPECT_EQ(answer("o.json", {"--output-path=o.json"}), "file");
+  const std::string script = "echo '{\"0\": {\"generated_text\": \"stdout\"}}'";
+  std::ofstream(folder_ / "o") << "mine";
+  ASSERT_TRUE(
+      open_script(script, {"hello", "./o.json", "/o", "o-1"},
+                  {{"folder", folder_.string()}, {"case", {{"output", folder_.string()}, {"output_path", "o"}}}})
+          .ok());
+  EXPECT_EQ(run({"p"}).finished.at(0).text, "stdout") << "part of other words";
+  EXPECT_EQ(file("../o"), "mine");
 }
 
 TEST_F(Process, OnlyTheRequestsThatAScriptKeepsAreMissed) {

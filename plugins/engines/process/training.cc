@@ -40,6 +40,27 @@ std::vector<std::string> words_of(const ProcessOptions& options, const train::Jo
   return words;
 }
 
+// The smaller of two limits, 0 being none.
+template <typename Number>
+Number smaller(Number a, Number b) {
+  return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b);
+}
+
+// What the options say of every command holds of a training program, too.
+Status apply_options(const ProcessOptions& options, train::Job* job) {
+  if (!options.command.empty()) {
+    return invalid(
+        "engine process: option command is for requests; a training program is started by its launch line: options "
+        "launcher, torchrun, ft_launcher and processes change that");
+  }
+  if (!options.launcher.empty()) job->launcher = options.launcher;
+  if (options.processes > 0) job->processes_per_node = options.processes;
+  if (job->folder.empty()) job->folder = options.folder;
+  job->time_limit_s = smaller(job->time_limit_s, options.time_limit);
+  job->memory_limit = smaller(job->memory_limit, static_cast<uint64_t>(options.memory_limit));
+  return {};
+}
+
 std::string content_of(const fs::path& file) {
   const Result<std::string> text = read_file(file.string());
   return text ? *text : "";
@@ -72,6 +93,7 @@ Restarts restarts_in(const std::string& log, const fs::path& logs) {
 Status ProcessEngine::train(const assay_training& training, assay_training_result* result) {
   Result<train::Job> job = train::parse_job(sdk::text(training.job));
   if (!job) return job.status();
+  if (Status fits = apply_options(options_, &*job); !fits.ok()) return fits;
   const fs::path logs = job->folders.logs.empty() ? folder_ / "logs" : fs::path(job->folders.logs);
   job->folders.logs = logs.string();
   std::error_code code;

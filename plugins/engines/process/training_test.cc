@@ -141,6 +141,28 @@ TEST_F(Training, ACommandOfItsOwnAndLimits) {
   EXPECT_EQ(run_job().code(), StatusCode::kInfra);
 }
 
+TEST_F(Training, OptionsOfCommandsHoldOfItOrAreRefused) {
+  const auto open_with = [this](const nlohmann::json& more) {
+    nlohmann::json options = {{"torchrun", {(folder_ / "launcher").string(), "torch"}}, {"kill_grace", 0.1}};
+    options.update(more);
+    engine_ = *open_on_toy<ProcessEngine>(&model_, host_, options.dump());
+  };
+  open_with({{"processes", 3}, {"folder", folder_.string()}});
+  job_.folder.clear();
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_THAT(log("words"), HasSubstr("[--nproc_per_node][3]"));
+  job_.command = {"sh", "-c", "pwd -P"};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(log("run_1.stdout.txt"), fs::canonical(folder_).string() + "\n");
+  open_with({{"time_limit", 0.5}});
+  job_.time_limit_s = 60;
+  job_.command = {ASSAY_BINARY_DIR "/bin/misbehaving_program", "family", folder_.string()};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_THAT(message(), HasSubstr("time limit of 0.5 s reached")) << "the smaller one counts";
+  open_with({{"command", {"false"}}});
+  EXPECT_EQ(run_job().code(), StatusCode::kInvalid);
+}
+
 TEST_F(Training, ScriptsRunAroundItInOneShell) {
   job_.before_script = "export FROM_BEFORE='a b'";
   job_.after_script = "echo \"exit was $EXIT_CODE\"; EXIT_CODE=9";
