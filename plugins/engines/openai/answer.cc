@@ -366,6 +366,11 @@ Result<Answer> take(const Json& body, bool chat) {
 
 }  // namespace
 
+bool has_ids(const std::vector<AnswerToken>& tokens) {
+  return !tokens.empty() &&
+         std::all_of(tokens.begin(), tokens.end(), [](const AnswerToken& token) { return token.id >= 0; });
+}
+
 Result<Answer> parse_answer(std::string_view body, bool chat) {
   if (const std::optional<size_t> wrong = first_wrong_byte(body)) {
     return invalid(fmt::format("the answer is no UTF-8 at byte {} of {}", *wrong, body.size()));

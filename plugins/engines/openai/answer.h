@@ -25,6 +25,9 @@ struct AnswerToken {
   std::vector<TokenCandidate> top;  // descending logprob
 };
 
+// There are tokens, and each was told with its id.
+bool has_ids(const std::vector<AnswerToken>& tokens);
+
 // One choice of one answer.
 struct Answer {
   std::string text;

@@ -29,10 +29,6 @@ void add_top(const AnswerToken& token, CandidateLists* lists) {
   lists->counts.push_back(static_cast<uint32_t>(token.top.size()));
 }
 
-bool have_ids(const std::vector<AnswerToken>& tokens) {
-  return std::all_of(tokens.begin(), tokens.end(), [](const AnswerToken& token) { return token.id >= 0; });
-}
-
 Status check_request(const assay_request& request, const OpenaiOptions& options, const Found& found) {
   const assay_sampling& sampling = request.sampling;
   if (request.forced.size > 0) return unsupported("engine openai: a server cannot be forced to tokens");
@@ -281,7 +277,7 @@ void OpenaiEngine::take(const HttpAnswer& answer, std::vector<EngineEvent>* even
   if (!checked) {
     const std::string tried = job.tries > 1 ? fmt::format(" (after {} tries)", job.tries) : "";
     events->push_back(failed_event(job.id, Status(checked.status().code(), checked.status().message() + tried)));
-  } else if (place_->found.ids != IdForm::kNone && !have_ids(checked->tokens)) {
+  } else if (place_->found.ids != IdForm::kNone && !checked->tokens.empty() && !has_ids(checked->tokens)) {
     events->push_back(failed_event(job.id, invalid("the answer has no token ids, those of the probes had")));
   } else {
     events->push_back(finished_event(result_of(job, *std::move(checked))));
@@ -340,7 +336,7 @@ void OpenaiEngine::fill_tokens(const Job& job, const Checked& checked, EngineRes
     for (const AnswerToken& token : tokens) add_top(token, &result->generated_top_n);
   }
   const std::vector<AnswerToken>& prompt = checked.prompt_tokens;
-  if (!prompt.empty() && have_ids(prompt)) {
+  if (has_ids(prompt)) {
     for (const AnswerToken& token : prompt) result->prompt_ids.push_back(token.id);
   } else {
     result->prompt_ids = job.input.prompt_ids;

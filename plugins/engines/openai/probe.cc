@@ -35,11 +35,6 @@ bool same_ids(const Checked& a, const Checked& b) {
                     [](const AnswerToken& x, const AnswerToken& y) { return x.id == y.id; });
 }
 
-bool has_ids(const std::vector<AnswerToken>& tokens) {
-  return !tokens.empty() &&
-         std::all_of(tokens.begin(), tokens.end(), [](const AnswerToken& token) { return token.id >= 0; });
-}
-
 // An entry of /v1/models.
 struct Listed {
   std::string id;
