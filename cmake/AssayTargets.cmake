@@ -47,5 +47,10 @@ function(assay_test name)
     # Half of what is compiled is tests: their own code is not optimised, what they test is.
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
+  set(limits TIMEOUT 300)
+  if("slow" IN_LIST ARG_LABELS)
+    set(limits TIMEOUT 1200 COST 1000)  # started first, so that nothing waits for them alone at the end
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}."
+    PROPERTIES ${limits} LABELS "${ARG_LABELS}")
 endfunction()

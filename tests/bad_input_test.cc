@@ -30,7 +30,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-void write_case(const fs::path& folder, const std::string& config) {
+void write_licence_case(const fs::path& folder, const std::string& config) {
   write_file(folder / "model_config.yaml", config);
   fs::copy_file(source() / "testcases/moe/moe_10m_licences_bf16_b1/golden_values_dev_any.json",
                 folder / "golden_values_dev_any.json");
@@ -69,12 +69,12 @@ TEST(BadInput, EachBrokenCaseIsInvalidWithAReasonAndTheGoodOneStillPasses) {
   };
   const TemporaryFolder folder;
   for (const BadCase& bad : table) {
-    write_case(folder.path() / "cases" / bad.name, replaced(good_config(), bad.from, bad.to));
+    write_licence_case(folder.path() / "cases" / bad.name, replaced(good_config(), bad.from, bad.to));
   }
-  write_case(folder.path() / "cases/good", good_config());
-  write_case(folder.path() / "cases/golden_not_json", good_config());
+  write_licence_case(folder.path() / "cases/good", good_config());
+  write_licence_case(folder.path() / "cases/golden_not_json", good_config());
   write_file(folder.path() / "cases/golden_not_json/golden_values_dev_any.json", "{\"0\": {");
-  write_case(folder.path() / "cases/golden_missing", good_config());
+  write_licence_case(folder.path() / "cases/golden_missing", good_config());
   fs::remove(folder.path() / "cases/golden_missing/golden_values_dev_any.json");
 
   const auto verdicts = run_folder(folder.path() / "cases", folder.path() / "out");
@@ -95,7 +95,8 @@ TEST(BadInput, EachBrokenCaseIsInvalidWithAReasonAndTheGoodOneStillPasses) {
 TEST(BadInput, AnOutputFolderUsedAgainKeepsNoResultOfACaseThatDidNotRun) {
   const TemporaryFolder folder;
   const fs::path actual = folder.path() / "out/cases/case/actual.json";
-  write_case(folder.path() / "case", replaced(good_config(), "golden/moe_10m_licences/vocab.json", "no_vocab.json"));
+  write_licence_case(folder.path() / "case",
+                     replaced(good_config(), "golden/moe_10m_licences/vocab.json", "no_vocab.json"));
   write_file(actual, "{}");
   EXPECT_EQ(run_program("assay", {"run", folder / "case", "--output", folder / "out"}).code, 2) << "of no run";
   EXPECT_TRUE(fs::exists(actual));
@@ -113,8 +114,8 @@ TEST(BadInput, DamagedCheckpointsAreNamedAndNeverCrash) {
     std::string bytes = read_file(copy / file);
     damage(bytes);
     write_file(copy / file, bytes);
-    write_case(folder.path() / "cases" / name,
-               replaced(good_config(), "golden/moe_10m_licences/checkpoint", copy.string()));
+    write_licence_case(folder.path() / "cases" / name,
+                       replaced(good_config(), "golden/moe_10m_licences/checkpoint", copy.string()));
   };
   damaged("truncated_data", "iter_0000001/__0_0.distcp", [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
   damaged("flipped_data", "iter_0000001/__0_0.distcp", [](std::string& bytes) {

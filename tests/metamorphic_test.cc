@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 constexpr const char* kModelCase = "testcases/moe/moe_10m_licences_bf16_buffered";
 
 // A case of the committed model whose ASSAY block has these lines; METRICS are left out.
-void write_case(const fs::path& folder, const std::string& assay) {
+void write_model_case(const fs::path& folder, const std::string& assay) {
   std::string config = read_file(fs::path(ASSAY_SOURCE_DIR) / kModelCase / "model_config.yaml");
   config.resize(config.find("METRICS:"));
   write_file(folder / "model_config.yaml", config + "ASSAY:\n" + assay);
@@ -25,7 +25,8 @@ void write_case(const fs::path& folder, const std::string& assay) {
 
 TEST(MetamorphicCommand, ListAndShowSayWhichRelationsACaseAsksFor) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/moe/some", "  metamorphic: {relations: [save_load, prefix_cache], batches: [2, 3]}\n");
+  write_model_case(folder / "cases/moe/some",
+                   "  metamorphic: {relations: [save_load, prefix_cache], batches: [2, 3]}\n");
   fs::copy(fs::path(ASSAY_SOURCE_DIR) / kModelCase, folder / "cases/moe/gold");
   const Output list = run_program("assay", {"list", folder / "cases", "--json"});
   ASSERT_EQ(list.code, 0) << list.err;
@@ -48,7 +49,7 @@ TEST(MetamorphicCommand, ListAndShowSayWhichRelationsACaseAsksFor) {
 
 TEST(MetamorphicCommand, MistakesInTheBlockAreTheCasesVerdictWithLineAndColumn) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/moe/typo", "  metamorphic: [prefix_cach]\n");
+  write_model_case(folder / "cases/moe/typo", "  metamorphic: [prefix_cach]\n");
   const Output run = run_program("assay", {"run", folder / "cases", "--json", "--output", folder / "out"});
   EXPECT_EQ(run.code, 1) << run.err;
   const Json rows = Json::parse(run.out);
@@ -61,7 +62,7 @@ TEST(MetamorphicCommand, MistakesInTheBlockAreTheCasesVerdictWithLineAndColumn) 
 
 TEST(MetamorphicCommand, WhereThereIsNoGoldenOneLineSaysSo) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/moe/all", "  metamorphic: all\n");
+  write_model_case(folder / "cases/moe/all", "  metamorphic: all\n");
   const std::string one = folder / "cases/moe/all";
   const auto refused = [&](const Output& output, const std::string& text) {
     EXPECT_NE(output.code, 0);
@@ -81,7 +82,7 @@ TEST(MetamorphicCommand, WhereThereIsNoGoldenOneLineSaysSo) {
 
 TEST(MetamorphicCommand, RecordPassesOverThemAndRecordsTheOthers) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/moe/all", "  metamorphic: all\n");
+  write_model_case(folder / "cases/moe/all", "  metamorphic: all\n");
   fs::copy(fs::path(ASSAY_SOURCE_DIR) / "testcases/moe/moe_10m_licences_text_only", folder / "cases/moe/gold");
   const Output output = run_program("assay", {"record", folder / "cases", "--output", folder / "out"});
   if (output.err.find("CI is set") != std::string::npos) GTEST_SKIP() << "CI is set, where nothing is recorded";
@@ -96,7 +97,7 @@ constexpr const char* kSmall =
 
 TEST(MetamorphicCommand, EveryRelationHoldsAndIsARowWithItsOwnFolder) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/moe/small", kSmall);
+  write_model_case(folder / "cases/moe/small", kSmall);
   const Output run = run_program("assay", {"run", folder / "cases", "--json", "--output", folder / "out"});
   EXPECT_EQ(run.code, 0) << run.out << run.err;
   const Json rows = Json::parse(run.out);
@@ -115,8 +116,8 @@ TEST(MetamorphicCommand, EveryRelationHoldsAndIsARowWithItsOwnFolder) {
 
 TEST(MetamorphicCommand, WhatDoesNotHoldNamesTheRelationAndIsRunAgainByItsOwnCommand) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/moe/small",
-             "  metamorphic: {relations: [shuffled_order, prefix_cache], prompt_tokens: 40}\n");
+  write_model_case(folder / "cases/moe/small",
+                   "  metamorphic: {relations: [shuffled_order, prefix_cache], prompt_tokens: 40}\n");
   const Output run = run_program(
       "assay", {"run", folder / "cases/moe/small", "--engine", "faulty", "--engine-options",
                 R"({"engine":"buffered","fault":"stale_prefix","seed":3})", "--json", "--output", folder / "out"});
@@ -145,10 +146,10 @@ TEST(MetamorphicCommand, WaiversOfARelationTimeLimitsAndRepeatsWorkAsEver) {
   const std::string waiver =
       "  waivers: [{reason: known, owner: kim, issue: '#1', expires: 2999-12-31, verdicts: [NOT_COMPARABLE], "
       "relations: [prefix_cache]}]\n";
-  write_case(folder / "cases/moe/static",
-             "  engine: static_legacy\n  metamorphic: {relations: [prefix_cache, "
-             "repeated_call], prompt_tokens: 40}\n" +
-                 waiver);
+  write_model_case(folder / "cases/moe/static",
+                   "  engine: static_legacy\n  metamorphic: {relations: [prefix_cache, "
+                   "repeated_call], prompt_tokens: 40}\n" +
+                       waiver);
   const Output run =
       run_program("assay", {"run", folder / "cases", "--repeat", "2", "--json", "--output", folder / "out"});
   EXPECT_EQ(run.code, 0) << run.out << run.err;

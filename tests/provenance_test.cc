@@ -19,16 +19,16 @@ using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr const char* kCase = "testcases/moe/moe_10m_licences_text_only";
+constexpr const char* kTextCase = "testcases/moe/moe_10m_licences_text_only";
 
 std::filesystem::path source_folder() { return ASSAY_SOURCE_DIR; }
 
 // The licence case with another METRICS, and a golden made elsewhere whose text differs.
 void write_case(const std::filesystem::path& folder, const std::string& metrics, const json& provenance) {
-  std::string config = read_file(source_folder() / kCase / "model_config.yaml");
+  std::string config = read_file(source_folder() / kTextCase / "model_config.yaml");
   config.erase(config.find("METRICS:"));
   write_file(folder / "model_config.yaml", config + "METRICS: [" + metrics + "]\n");
-  json golden = json::parse(read_file(source_folder() / kCase / "golden_values_dev_any.json"));
+  json golden = json::parse(read_file(source_folder() / kTextCase / "golden_values_dev_any.json"));
   golden["0"]["generated_text"] = "another text";
   golden["assay"] = {{"provenance", provenance}};
   write_file(folder / "golden_values_dev_any.json", golden.dump());

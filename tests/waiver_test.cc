@@ -14,7 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 // A case whose recorded result says `result` where the golden says "gold".
-void write_case(const std::filesystem::path& folder, const std::string& result, const std::string& waivers) {
+void write_waived_case(const std::filesystem::path& folder, const std::string& result, const std::string& waivers) {
   write_file(folder / "model_config.yaml",
              "MODE: inference\nTEST_TYPE: frozen-start\nMODEL_ARGS:\n  --load: nowhere\nMETRICS: [generated_text]\n"
              "ASSAY:\n  engine: replay\n" +
@@ -41,33 +41,33 @@ json run_in(const TemporaryFolder& folder, int code, const std::vector<std::stri
 
 TEST(Waivers, FailureUnderAWaiverPassesTheRunUntilItExpires) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/one", "dross", waiver("2999-12-31", "[DIVERGED]"));
+  write_waived_case(folder / "cases/one", "dross", waiver("2999-12-31", "[DIVERGED]"));
   const json waived = run_in(folder, 0)[0];
   EXPECT_EQ(waived["verdict"], "WAIVED");
   EXPECT_EQ(waived["judged"], "DIVERGED");
   EXPECT_THAT(waived["declared"], HasSubstr("known defect (kim, https://example.org/1; until 2999-12-31"));
-  write_case(folder / "cases/one", "dross", waiver("2020-12-31", "[DIVERGED]"));
+  write_waived_case(folder / "cases/one", "dross", waiver("2020-12-31", "[DIVERGED]"));
   EXPECT_EQ(run_in(folder, 1)[0]["verdict"], "DIVERGED");
   EXPECT_THAT(read_file(folder / "out/results.jsonl"), HasSubstr("expired on 2020-12-31"));
-  write_case(folder / "cases/one", "dross", waiver("2999-12-31", "[DRIFT]"));
+  write_waived_case(folder / "cases/one", "dross", waiver("2999-12-31", "[DRIFT]"));
   EXPECT_EQ(run_in(folder, 1)[0]["verdict"], "DIVERGED");
 }
 
 TEST(Waivers, UnusedOneIsListedAndExpectedFailureThatPassesFails) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/one", "gold", waiver("2999-12-31", "[DIVERGED]"));
+  write_waived_case(folder / "cases/one", "gold", waiver("2999-12-31", "[DIVERGED]"));
   EXPECT_EQ(run_in(folder, 0)[0]["verdict"], "IDENTICAL");
   EXPECT_THAT(read_file(folder / "out/results.jsonl"), HasSubstr("\"unused_waivers\":[\"one\"]"));
-  write_case(folder / "cases/one", "gold", waiver("2999-12-31", "[DIVERGED]") + "      expect_failure: true\n");
+  write_waived_case(folder / "cases/one", "gold", waiver("2999-12-31", "[DIVERGED]") + "      expect_failure: true\n");
   EXPECT_EQ(run_in(folder, 1)[0]["verdict"], "XPASS");
-  write_case(folder / "cases/one", "dross", waiver("2999-12-31", "[DIVERGED]") + "      expect_failure: true\n");
+  write_waived_case(folder / "cases/one", "dross", waiver("2999-12-31", "[DIVERGED]") + "      expect_failure: true\n");
   EXPECT_EQ(run_in(folder, 0)[0]["verdict"], "XFAIL");
 }
 
 TEST(Waivers, BrokenOneIsTheVerdictOfItsCaseAndTheOthersRun) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/bad", "gold", waiver("tomorrow", "[DIVERGED]"));
-  write_case(folder / "cases/good", "gold", "");
+  write_waived_case(folder / "cases/bad", "gold", waiver("tomorrow", "[DIVERGED]"));
+  write_waived_case(folder / "cases/good", "gold", "");
   const json cases = run_in(folder, 1);
   EXPECT_EQ(cases[0]["verdict"], "INVALID");
   EXPECT_THAT(cases[0]["reason"], HasSubstr("expires 'tomorrow' is no day such as 2027-01-31"));
@@ -85,17 +85,17 @@ TEST(Waivers, CompareAppliesThemByTheNameOfTheGolden) {
     return run_program("assay", {"compare", folder / "one/golden_values_dev_here.json", folder / "one/recorded.json",
                                  "--config", folder / "one/model_config.yaml"});
   };
-  write_case(folder / "one", "dross", waiver("2999-12-31", "[DIVERGED]") + "      platforms: [here]\n");
+  write_waived_case(folder / "one", "dross", waiver("2999-12-31", "[DIVERGED]") + "      platforms: [here]\n");
   const Output waived = compare();
   EXPECT_EQ(waived.code, 0) << waived.out << waived.err;
   EXPECT_THAT(waived.out, HasSubstr("declared: judged DIVERGED, waived: known defect (kim, https://example.org/1;"));
-  write_case(folder / "one", "dross", waiver("2999-12-31", "[DIVERGED]") + "      platforms: [elsewhere]\n");
+  write_waived_case(folder / "one", "dross", waiver("2999-12-31", "[DIVERGED]") + "      platforms: [elsewhere]\n");
   EXPECT_EQ(compare().code, 1);
 }
 
 TEST(Waivers, ShowListsThemWithTheDaysLeft) {
   const TemporaryFolder folder;
-  write_case(folder / "one", "gold", waiver("2999-12-31", "[DIVERGED, FLAKY]"));
+  write_waived_case(folder / "one", "gold", waiver("2999-12-31", "[DIVERGED, FLAKY]"));
   const Output text = run_program("assay", {"show", folder / "one"});
   EXPECT_THAT(text.out, AllOf(HasSubstr("waivers (1)\n  DIVERGED, FLAKY, until 2999-12-31, "), HasSubstr(" days left"),
                               HasSubstr("known defect (kim, https://example.org/1)")));
@@ -106,7 +106,7 @@ TEST(Waivers, ShowListsThemWithTheDaysLeft) {
 
 TEST(Repeat, EveryCaseIsRunThatOftenAndComparedWithItself) {
   const TemporaryFolder folder;
-  write_case(folder / "cases/one", "gold", "");
+  write_waived_case(folder / "cases/one", "gold", "");
   const json cases = run_in(folder, 0, {"--repeat", "3"});
   EXPECT_EQ(cases[0]["verdict"], "IDENTICAL");
   EXPECT_THAT(cases[0]["reason"], HasSubstr("3 repeats, bit-equal"));

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::string_view kGolden = R"({"0": {"input_prompt": "p", "generated_text": "abcd",
+constexpr std::string_view kSettled = R"({"0": {"input_prompt": "p", "generated_text": "abcd",
   "generated_tokens": [5, 6, 7, 8], "logprobs": [-1.0, -0.5, -0.5, -0.75, -0.5]}})";
 constexpr std::string_view kParted = R"({"0": {"input_prompt": "p", "generated_text": "abxy",
   "generated_tokens": [5, 6, 9, 4], "logprobs": [-1.0, -0.5, -0.5, -0.75, -0.25]}})";
@@ -109,7 +109,7 @@ CaseVerdict judge(std::vector<std::string> metrics, std::string_view golden, std
 TEST(Analysis, ANearTieIsEquivalentAndNumbersAreJudgedOverTheWholeGolden) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0.0078125);
-  const CaseVerdict verdict = judge({"generated_tokens", "generated_text", "logprobs"}, kGolden, kParted, &rerun);
+  const CaseVerdict verdict = judge({"generated_tokens", "generated_text", "logprobs"}, kSettled, kParted, &rerun);
   EXPECT_EQ(verdict.verdict, Verdict::kEquivalent) << verdict.reason;
   EXPECT_THAT(verdict.reason, HasSubstr("re-anchored 1 request over 4 tokens: 1 near-tie, 0 true splits"));
   EXPECT_THAT(verdict.reason, HasSubstr("0.00781 nats, 1 ULP of bf16"));
@@ -127,24 +127,24 @@ TEST(Analysis, ATieDoesNotExcuseWhatTheJudgedRunDidBehindIt) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0.0078125).takes({5, 6, 9, 4});
   const std::vector<std::string> metrics = {"generated_tokens", "generated_text"};
-  EXPECT_EQ(judge(metrics, kGolden, kParted, &rerun).verdict, Verdict::kEquivalent);
+  EXPECT_EQ(judge(metrics, kSettled, kParted, &rerun).verdict, Verdict::kEquivalent);
 
   FakeRerun another({5, 6, 7, 8});
   another.prefers(2, 9, 0.0078125).takes({5, 6, 9, 3});
-  const CaseVerdict verdict = judge(metrics, kGolden, kParted, &another);
+  const CaseVerdict verdict = judge(metrics, kSettled, kParted, &another);
   EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
   EXPECT_THAT(verdict.reason,
               HasSubstr("took 4 at its generated token 3, but after the same tokens the engine takes 3"));
 
   FakeRerun early({5, 6, 7, 8});
   early.prefers(2, 9, 0.0078125).takes({5, 6, 9, 4}).own.further = 20;
-  EXPECT_EQ(judge(metrics, kGolden, kParted, &early).verdict, Verdict::kDiverged);
+  EXPECT_EQ(judge(metrics, kSettled, kParted, &early).verdict, Verdict::kDiverged);
 }
 
 TEST(Analysis, ATieDoesNotExcuseATextThatItsTokensDoNotGive) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0.0078125).takes({5, 6, 9, 4}).own.record.emplace().text = "abx";
-  const CaseVerdict verdict = judge({"generated_tokens", "generated_text"}, kGolden, kParted, &rerun);
+  const CaseVerdict verdict = judge({"generated_tokens", "generated_text"}, kSettled, kParted, &rerun);
   EXPECT_EQ(verdict.metrics[0].verdict, Verdict::kEquivalent) << "METRICS alone judge";
   EXPECT_EQ(verdict.metrics[1].verdict, Verdict::kDiverged);
   EXPECT_THAT(verdict.reason, HasSubstr("the same tokens give another text"));
@@ -153,11 +153,11 @@ TEST(Analysis, ATieDoesNotExcuseATextThatItsTokensDoNotGive) {
 TEST(Analysis, NumbersBeyondToleranceOnTheGoldensTokensAreDrift) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0.0078125).logprobs[4] = -1.0;
-  const CaseVerdict verdict = judge({"generated_tokens", "logprobs"}, kGolden, kParted, &rerun);
+  const CaseVerdict verdict = judge({"generated_tokens", "logprobs"}, kSettled, kParted, &rerun);
   EXPECT_EQ(verdict.verdict, Verdict::kDrift) << verdict.reason;
   EXPECT_THAT(verdict.reason, HasSubstr("logprobs: request 0: re-anchored: max |Δ| 0.5"));
   // METRICS alone judge; the evidence tells it all the same.
-  const CaseVerdict tokens = judge({"generated_tokens"}, kGolden, kParted, &rerun);
+  const CaseVerdict tokens = judge({"generated_tokens"}, kSettled, kParted, &rerun);
   EXPECT_EQ(tokens.verdict, Verdict::kEquivalent);
   EXPECT_EQ(tokens.evidence[0].reanchoring->logprobs->over, 1U);
 }
@@ -165,7 +165,7 @@ TEST(Analysis, NumbersBeyondToleranceOnTheGoldensTokensAreDrift) {
 TEST(Analysis, AGapBeyondTwoUlpsIsATrueSplit) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0.0235);
-  const CaseVerdict verdict = judge({"generated_tokens"}, kGolden, kParted, &rerun);
+  const CaseVerdict verdict = judge({"generated_tokens"}, kSettled, kParted, &rerun);
   EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
   EXPECT_THAT(verdict.reason, HasSubstr("0 near-ties, 1 true split; true split at generated token 2: golden 7 \"g\""));
   EXPECT_THAT(verdict.reason, HasSubstr("golden token at place 2"));
@@ -174,7 +174,7 @@ TEST(Analysis, AGapBeyondTwoUlpsIsATrueSplit) {
 TEST(Analysis, ALaterTrueSplitIsNotExcusedByATie) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0).prefers(3, 11, 2);
-  const CaseVerdict verdict = judge({"generated_tokens"}, kGolden, kParted, &rerun);
+  const CaseVerdict verdict = judge({"generated_tokens"}, kSettled, kParted, &rerun);
   EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
   EXPECT_THAT(verdict.reason, HasSubstr("1 near-tie, 1 true split"));
 }
@@ -182,7 +182,7 @@ TEST(Analysis, ALaterTrueSplitIsNotExcusedByATie) {
 TEST(Analysis, ADifferenceThatDoesNotHappenAgainStaysDiverged) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(3, 11, 0);  // a tie elsewhere explains nothing
-  const CaseVerdict verdict = judge({"generated_tokens"}, kGolden, kParted, &rerun);
+  const CaseVerdict verdict = judge({"generated_tokens"}, kSettled, kParted, &rerun);
   EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
   EXPECT_THAT(verdict.reason, HasSubstr("not reproduced: depends on state or schedule"));
 }
@@ -204,14 +204,14 @@ TEST(Analysis, AKnownCompletionMustBeExact) {
 TEST(Analysis, AGoldenThatEndsWhereTheEngineGoesOnIsATrueSplit) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0).further = 3;
-  EXPECT_EQ(judge({"generated_tokens"}, kGolden, kParted, &rerun).verdict, Verdict::kDiverged);
+  EXPECT_EQ(judge({"generated_tokens"}, kSettled, kParted, &rerun).verdict, Verdict::kDiverged);
 }
 
 TEST(Analysis, OneAlteredTokenOfTheGoldenIsOneTrueSplit) {
   constexpr std::string_view kResult = R"({"0": {"input_prompt": "p", "generated_tokens": [5, 3, 7, 8]}})";
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(1, 3, 4, 900).prefers(2, 11, 4).prefers(3, 12, 4);  // nobody generated behind a 6
-  const CaseVerdict verdict = judge({"generated_tokens"}, kGolden, kResult, &rerun);
+  const CaseVerdict verdict = judge({"generated_tokens"}, kSettled, kResult, &rerun);
   EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
   EXPECT_THAT(verdict.reason, HasSubstr("0 near-ties, 1 true split; all tokens behind it agree"));
   EXPECT_THAT(verdict.reason, HasSubstr("true split at generated token 1"));
@@ -221,18 +221,18 @@ TEST(Analysis, ASplitBehindATieOfExpertsIsDrift) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0.5);
   rerun.margins = {0.5F, 0.001F, 0.5F, 0.5F, 0.5F};  // (2 prompt + 4 generated - 1)
-  const CaseVerdict tie = judge({"generated_tokens"}, kGolden, kParted, &rerun);
+  const CaseVerdict tie = judge({"generated_tokens"}, kSettled, kParted, &rerun);
   EXPECT_EQ(tie.verdict, Verdict::kDrift) << tie.reason;
   EXPECT_THAT(tie.reason, HasSubstr("1 routing tie, 0 true splits"));
   rerun.margins = {0.5F, 0.5F, 0.5F, 0.5F, 0.001F};  // behind the split
-  EXPECT_EQ(judge({"generated_tokens"}, kGolden, kParted, &rerun).verdict, Verdict::kDiverged);
+  EXPECT_EQ(judge({"generated_tokens"}, kSettled, kParted, &rerun).verdict, Verdict::kDiverged);
   rerun.margins = {0.5F, 0.001F, 0.5F, 0.5F, 0.5F};
   rerun.logprobs = {-3.0, -2.5, -2.5, -2.75, -2.5};  // nothing agrees: no rounding
-  EXPECT_EQ(judge({"generated_tokens"}, kGolden, kParted, &rerun).verdict, Verdict::kDiverged);
+  EXPECT_EQ(judge({"generated_tokens"}, kSettled, kParted, &rerun).verdict, Verdict::kDiverged);
 }
 
 TEST(Analysis, WithoutAnEngineTheEvidenceSaysSo) {
-  const CaseVerdict verdict = judge({"generated_tokens"}, kGolden, kParted, nullptr);
+  const CaseVerdict verdict = judge({"generated_tokens"}, kSettled, kParted, nullptr);
   EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
   ASSERT_EQ(verdict.evidence.size(), 1U);
   EXPECT_EQ(verdict.evidence[0].reanchoring->not_done, "no engine to run again");
@@ -244,9 +244,9 @@ TEST(Analysis, TruncationStaysInvalidAndEqualTokensNeedNoRerun) {
   FakeRerun rerun({5, 6, 7, 8});
   rerun.prefers(2, 9, 0);
   constexpr std::string_view kShort = R"({"0": {"input_prompt": "p", "generated_tokens": [5, 6]}})";
-  EXPECT_EQ(judge({"generated_tokens"}, kGolden, kShort, &rerun).verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge({"generated_tokens"}, kSettled, kShort, &rerun).verdict, Verdict::kInvalid);
   rerun.calls = 0;
-  EXPECT_EQ(judge({"generated_tokens"}, kGolden, kGolden, &rerun).verdict, Verdict::kIdentical);
+  EXPECT_EQ(judge({"generated_tokens"}, kSettled, kSettled, &rerun).verdict, Verdict::kIdentical);
   EXPECT_EQ(rerun.calls, 0);
 }
 

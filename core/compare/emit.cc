@@ -13,7 +13,7 @@
 namespace assay::compare {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr size_t kShown = 80;  // code points of a value quoted in a message
 

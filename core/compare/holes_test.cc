@@ -10,7 +10,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr std::string_view kGolden = R"({"0": {"input_prompt": "p", "generated_text": "The quick brown fox jumps.",
+constexpr std::string_view kWhole = R"({"0": {"input_prompt": "p", "generated_text": "The quick brown fox jumps.",
   "generated_tokens": [5, 6, 7, 8], "logprobs": [-1.0, -0.5, -0.25, -2.0, -3.0]}})";
 
 std::string with(std::string_view field, std::string_view value) {
@@ -31,19 +31,19 @@ CaseVerdict judge(std::vector<std::string> metrics, std::string_view golden, std
 }
 
 TEST(Holes, WhatIsEqualPasses) {
-  const CaseVerdict verdict = judge({"generated_text", "generated_tokens", "logprobs"}, kGolden, kGolden);
+  const CaseVerdict verdict = judge({"generated_text", "generated_tokens", "logprobs"}, kWhole, kWhole);
   EXPECT_EQ(verdict.verdict, Verdict::kIdentical) << verdict.reason;
   EXPECT_THAT(verdict.reason, HasSubstr("generated_tokens: 4 values of 1 request equal"));
 }
 
 TEST(Holes, OneCharacterOfTextIsNoText) {
-  const CaseVerdict verdict = judge({"generated_text"}, kGolden, with("generated_text", R"("T")"));
+  const CaseVerdict verdict = judge({"generated_text"}, kWhole, with("generated_text", R"("T")"));
   EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
   EXPECT_THAT(verdict.reason, HasSubstr("ends after 1 of the 26 code points"));
 }
 
 TEST(Holes, AMerePrefixOfTheTextFails) {
-  EXPECT_EQ(judge({"generated_text"}, kGolden, with("generated_text", R"("The quick brown fox jumps")")).verdict,
+  EXPECT_EQ(judge({"generated_text"}, kWhole, with("generated_text", R"("The quick brown fox jumps")")).verdict,
             Verdict::kInvalid);
 }
 
@@ -63,14 +63,14 @@ TEST(Holes, TheWholeCommonLengthOfACharacteristicTextJudges) {
 }
 
 TEST(Holes, EmptyTextAndTokensAreInvalid) {
-  EXPECT_EQ(judge({"generated_text"}, kGolden, with("generated_text", R"("")")).verdict, Verdict::kInvalid);
-  EXPECT_EQ(judge({"generated_text"}, with("generated_text", R"("")"), kGolden).verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge({"generated_text"}, kWhole, with("generated_text", R"("")")).verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge({"generated_text"}, with("generated_text", R"("")"), kWhole).verdict, Verdict::kInvalid);
   EXPECT_EQ(judge({"generated_tokens"}, with("generated_tokens", "[]"), with("generated_tokens", "[]")).verdict,
             Verdict::kInvalid);
   EXPECT_EQ(judge({"logprobs"}, with("logprobs", "[]"), with("logprobs", "[]")).verdict, Verdict::kInvalid);
 }
 
-TEST(Holes, EmptyMetricsFail) { EXPECT_EQ(judge({}, kGolden, kGolden).verdict, Verdict::kNotComparable); }
+TEST(Holes, EmptyMetricsFail) { EXPECT_EQ(judge({}, kWhole, kWhole).verdict, Verdict::kNotComparable); }
 
 TEST(Holes, AMissingRequestIsNamed) {
   const CaseVerdict verdict =
@@ -90,7 +90,7 @@ TEST(Holes, AnExtraRequestIsNamed) {
 TEST(Holes, NanFailsEvenWhenBothSidesHaveIt) {
   const std::string nan = with("logprobs", "[-1.0, NaN, -0.25, -2.0, -3.0]");
   for (const auto& [golden, actual] :
-       {std::pair<std::string_view, std::string_view>(nan, kGolden), {kGolden, nan}, {nan, nan}}) {
+       {std::pair<std::string_view, std::string_view>(nan, kWhole), {kWhole, nan}, {nan, nan}}) {
     const CaseVerdict verdict = judge({"logprobs"}, golden, actual);
     EXPECT_EQ(verdict.verdict, Verdict::kInvalid);
     EXPECT_THAT(verdict.reason, HasSubstr("NaN at logprobs[1]"));
@@ -103,33 +103,33 @@ TEST(Holes, EqualInfinitiesFail) {
 }
 
 TEST(Holes, ATypoInMetricsFailsBesideOneThatRan) {
-  const CaseVerdict verdict = judge({"generated_tokens", "logprob"}, kGolden, kGolden);
+  const CaseVerdict verdict = judge({"generated_tokens", "logprob"}, kWhole, kWhole);
   EXPECT_EQ(verdict.verdict, Verdict::kNotComparable);
   EXPECT_THAT(verdict.reason, HasSubstr("\"logprob\""));
 }
 
 TEST(Holes, AFieldThatTheResultLacksFails) {
   for (const std::string metric : {"generated_text", "generated_tokens", "logprobs"}) {
-    const CaseVerdict verdict = judge({metric}, kGolden, with(metric, ""));
+    const CaseVerdict verdict = judge({metric}, kWhole, with(metric, ""));
     EXPECT_EQ(verdict.verdict, Verdict::kNotComparable) << metric;
     EXPECT_THAT(verdict.reason, HasSubstr("the result lacks " + metric));
   }
 }
 
 TEST(Holes, AFieldThatTheGoldenLacksFailsBesideOneThatRan) {
-  const CaseVerdict verdict = judge({"generated_tokens", "logprobs"}, with("logprobs", ""), kGolden);
+  const CaseVerdict verdict = judge({"generated_tokens", "logprobs"}, with("logprobs", ""), kWhole);
   EXPECT_EQ(verdict.verdict, Verdict::kNotComparable);
   EXPECT_THAT(verdict.reason, HasSubstr("the golden lacks logprobs"));
 }
 
 TEST(Holes, AnotherPromptIsAnotherQuestion) {
-  EXPECT_EQ(judge({"generated_text"}, kGolden, with("input_prompt", R"("q")")).verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge({"generated_text"}, kWhole, with("input_prompt", R"("q")")).verdict, Verdict::kInvalid);
 }
 
 TEST(Holes, TheFirstDivergentTokenIsShownWithTextAndLogprobs) {
   const std::string actual = R"({"0": {"input_prompt": "p", "generated_text": "The quick red fox jumps.",
     "generated_tokens": [5, 6, 9, 8], "logprobs": [-1.0, -0.5, -0.25, -1.75, -3.0]}})";
-  const CaseVerdict verdict = judge({"generated_tokens"}, kGolden, actual);
+  const CaseVerdict verdict = judge({"generated_tokens"}, kWhole, actual);
   EXPECT_EQ(verdict.verdict, Verdict::kDiverged);
   EXPECT_EQ(verdict.metrics[0].findings[0].index, 2);
   EXPECT_EQ(
@@ -140,8 +140,8 @@ TEST(Holes, TheFirstDivergentTokenIsShownWithTextAndLogprobs) {
 }
 
 TEST(Holes, TokensThatStopEarlyOrGoOnFail) {
-  EXPECT_EQ(judge({"generated_tokens"}, kGolden, with("generated_tokens", "[5, 6]")).verdict, Verdict::kInvalid);
-  EXPECT_EQ(judge({"generated_tokens"}, kGolden, with("generated_tokens", "[5, 6, 7, 8, 9]")).verdict,
+  EXPECT_EQ(judge({"generated_tokens"}, kWhole, with("generated_tokens", "[5, 6]")).verdict, Verdict::kInvalid);
+  EXPECT_EQ(judge({"generated_tokens"}, kWhole, with("generated_tokens", "[5, 6, 7, 8, 9]")).verdict,
             Verdict::kDiverged);
 }
 

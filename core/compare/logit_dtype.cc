@@ -10,9 +10,9 @@
 namespace assay::compare {
 namespace {
 
-constexpr int kFp32 = 24;
-constexpr int kFp16 = 11;
-constexpr int kBf16 = 8;
+constexpr int kFp32Mantissa = 24;
+constexpr int kFp16Mantissa = 11;
+constexpr int kBf16Mantissa = 8;
 constexpr double kRounding = 4e-6;   // of the difference of two fp32 logprobs of magnitude < 16
 constexpr double kLeastLogit = 0.5;  // smaller logits have ULPs near the error of Z
 constexpr size_t kLeastSamples = 12;
@@ -79,10 +79,10 @@ double share_on_grid(const std::vector<Step>& steps, int mantissa) {
 std::optional<int> from_steps(const std::vector<Step>& steps) {
   constexpr double kMost = 0.8;
   if (steps.size() < kLeastSamples) return std::nullopt;
-  for (const int mantissa : {kBf16, kFp16}) {
+  for (const int mantissa : {kBf16Mantissa, kFp16Mantissa}) {
     if (share_on_grid(steps, mantissa) >= kMost) return mantissa;
   }
-  return kFp32;
+  return kFp32Mantissa;
 }
 
 std::vector<Sample> samples_of(const ResultSet& golden, const RerunResult& rerun) {
@@ -116,14 +116,14 @@ bool on_grid(const std::vector<Sample>& samples, int mantissa) {
 
 std::optional<int> from_samples(std::vector<Sample> samples) {
   if (samples.size() < kLeastSamples) return std::nullopt;
-  for (const int mantissa : {kBf16, kFp16}) {
+  for (const int mantissa : {kBf16Mantissa, kFp16Mantissa}) {
     if (on_grid(samples, mantissa)) return mantissa;
   }
   const auto middle = samples.begin() + static_cast<ptrdiff_t>(samples.size() / 2);
   std::nth_element(samples.begin(), middle, samples.end(),
                    [](const Sample& a, const Sample& b) { return a.delta < b.delta; });
-  const bool close = middle->delta <= 2 * ulp(kBf16, middle->logit);
-  return close ? std::optional(kFp32) : std::nullopt;
+  const bool close = middle->delta <= 2 * ulp(kBf16Mantissa, middle->logit);
+  return close ? std::optional(kFp32Mantissa) : std::nullopt;
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ bool off_grid(const ResultSet& golden, int mantissa) {
   constexpr double kFew = 0.5;  // of fp32 logits 2 % lie on the bf16 grid by chance, 13 % on that of fp16
   std::vector<Step> steps = steps_of(golden, nullptr);
   for (Step& step : steps) step.magnitude = kSmallLogit;
-  return mantissa < kFp32 && steps.size() >= kLeastSamples && share_on_grid(steps, mantissa) < kFew;
+  return mantissa < kFp32Mantissa && steps.size() >= kLeastSamples && share_on_grid(steps, mantissa) < kFew;
 }
 
 std::optional<int> infer_mantissa(const ResultSet& golden, const RerunResult* rerun) {

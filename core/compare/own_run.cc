@@ -12,13 +12,6 @@
 namespace assay::compare {
 namespace {
 
-const TopEntry* entry_of(const RerunPosition& position, int32_t id) {
-  for (const TopEntry& entry : position.top) {
-    if (entry.id == id) return &entry;
-  }
-  return nullptr;
-}
-
 // The judged run recorded, before generated token `index`, other numbers than the rerun did: the engine is not
 // deterministic, so that a tie may fall either way. The token's own logprob is no witness: it may be another token's.
 bool varies(const RequestRecord& judged, const RerunRequest& again, size_t index) {
@@ -48,7 +41,7 @@ std::string own_contradiction(const RequestRecord& judged, const RerunRequest& a
     const int32_t token = again.golden_tokens[i];
     if (position.top.empty()) return fmt::format("no top-n logprobs at the judged run's generated token {}", i);
     if (position.top.front().id == token) continue;
-    const TopEntry* taken = entry_of(position, token);
+    const TopEntry* taken = position.find(token);
     if (taken != nullptr && ties(position, *taken, rule, varies(judged, again, i))) continue;
     const std::string at = taken == nullptr
                                ? "not among its best"

@@ -8,17 +8,10 @@
 namespace assay::compare {
 namespace {
 
-const TopEntry* entry_of(const RerunPosition& position, int32_t id) {
-  for (const TopEntry& entry : position.top) {
-    if (entry.id == id) return &entry;
-  }
-  return nullptr;
-}
-
 TokenView view_of(int32_t id, const RerunPosition& position) {
   TokenView view;
   view.id = id;
-  if (const TopEntry* entry = entry_of(position, id)) {
+  if (const TopEntry* entry = position.find(id)) {
     view.text = entry->text;
     view.logprob = entry->logprob;
   }

@@ -19,6 +19,13 @@ struct RerunPosition {
   std::optional<double> golden_logprob;  // nats
   std::optional<double> golden_logit;    // raw
   std::optional<int64_t> golden_rank;    // 0: preferred
+
+  const TopEntry* find(int32_t id) const {
+    for (const TopEntry& entry : top) {
+      if (entry.id == id) return &entry;
+    }
+    return nullptr;
+  }
 };
 
 struct RerunRequest {

@@ -196,7 +196,7 @@ void older_and_newer(const Subject& subject, Findings& findings) {
   });
 }
 
-void threads(const Subject& subject, Findings& findings) {
+void judging_on_threads(const Subject& subject, Findings& findings) {
   for_each_metric(subject, [&](const std::string& metric) {
     JudgeInput input = equal_input(metric);
     for (size_t k = 2; k < 40; ++k) input.pairs.emplace_back(whole_record(k), whole_record(k));
@@ -223,9 +223,9 @@ void threads(const Subject& subject, Findings& findings) {
 }  // namespace
 
 std::vector<Check> comparator_checks() {
-  return {{"equal records", equal},   {"missing data", missing}, {"differing records", differing},
-          {"broken records", broken}, {"options", options},      {"sizes", older_and_newer},
-          {"threads", threads}};
+  return {{"equal records", equal},       {"missing data", missing}, {"differing records", differing},
+          {"broken records", broken},     {"options", options},      {"sizes", older_and_newer},
+          {"threads", judging_on_threads}};
 }
 
 }  // namespace assay::conformance

@@ -161,7 +161,7 @@ void ownership(const Subject& subject, Findings& findings) {
 }
 
 // Different handles on different threads at once; and one handle that wanders from thread to thread.
-void threads(const Subject& subject, Findings& findings) {
+void handles_on_threads(const Subject& subject, Findings& findings) {
   constexpr size_t kThreads = 4;
   EngineUnderTest alone(subject, findings);
   if (!alone.opened()) return;
@@ -214,7 +214,7 @@ std::vector<Check> engine_checks() {
           {"lifecycle", lifecycle},
           {"cancel and reset", cancel_and_reset},
           {"ownership", ownership},
-          {"threads", threads},
+          {"threads", handles_on_threads},
           {"capabilities", check_capabilities},
           {"info", check_info},
           {"L1", check_l1},

@@ -88,6 +88,12 @@ TestCase read_case(const FoundDirectory& found) {
   for (const std::string& file : found.goldens) test_case.goldens.push_back(golden_file(file));
   test_case.error = found.error;
   if (!found.error.ok()) return test_case;
+  if (text::ill_formed(found.path)) {
+    test_case.dir = as_text(found.path);
+    test_case.error =
+        invalid(test_case.dir + ": a name in this path is no UTF-8, as events and reports need: rename it");
+    return test_case;
+  }
   Result<std::string> text = read_file(test_case.config, YamlLimits{}.bytes);
   if (text.ok()) {
     read_config(*std::move(text), test_case);

@@ -101,6 +101,17 @@ TEST_F(Discover, NamesAreTextAndDifferWhateverFoldersAreCalled) {
   for (const std::string& name : found) EXPECT_EQ(nlohmann::json::parse(nlohmann::json(name).dump()), name);
 }
 
+TEST_F(Discover, AFolderWhoseNameIsNoUtf8IsRefusedByAPrintablePath) {
+  put("m/\xff/model_config.yaml", kSmall);
+  const auto cases = discover({at("")});
+  ASSERT_TRUE(cases.ok());
+  ASSERT_EQ(cases->size(), 1U);
+  EXPECT_EQ((*cases)[0].error.code(), StatusCode::kInvalid);
+  EXPECT_EQ((*cases)[0].error.message(),
+            at("m/\\xff") + ": a name in this path is no UTF-8, as events and reports need: rename it");
+  EXPECT_EQ((*cases)[0].dir, at("m/\\xff"));
+}
+
 TEST_F(Discover, GivesEqualFoldersOfDifferentRootsDifferentNames) {
   put("one/moe/a/model_config.yaml", kSmall);
   put("two/moe/a/model_config.yaml", kSmall);
@@ -153,7 +164,7 @@ TEST_F(Discover, ReadsManyCasesOnSeveralThreadsInTheSameOrder) {
   for (size_t i = 0; i < one->size(); ++i) EXPECT_EQ((*one)[i].name, (*four)[i].name);
 }
 
-TestCase read(const std::string& text) {
+TestCase read_text(const std::string& text) {
   TestCase test_case;
   test_case.config = "f";
   read_config(text, test_case);
@@ -161,7 +172,7 @@ TestCase read(const std::string& text) {
 }
 
 TEST(CaseReader, ReadsEveryKey) {
-  const TestCase test_case = read(
+  const TestCase test_case = read_text(
       "ENV_VARS:\n  A: 1\n  CUBLAS_WORKSPACE_CONFIG: :4096:8\n  E:\nTEST_TYPE: frozen-start\nMODE: inference\n"
       "LAUNCHER: ft_launcher\nTEST_EVALUATION: xpass\nBEFORE_SCRIPT: |\n  x\nAFTER_SCRIPT: null\n"
       "MODEL_ARGS:\n  --b: true\n  --c: 'true'\n  --d: [x, y]\nMODEL_ARGS_3:\n  --e: 1\nMODEL_ARGS_2: null\n"
@@ -187,35 +198,37 @@ TEST(CaseReader, ReadsEveryKey) {
 }
 
 TEST(CaseReader, KeepsAbsentNullAndEmptyMetricsApart) {
-  EXPECT_FALSE(read("MODEL_ARGS:\n").metrics.has_value());
-  EXPECT_TRUE(read("MODEL_ARGS:\nMETRICS:\n").metrics_is_null);
-  EXPECT_FALSE(read("MODEL_ARGS:\nMETRICS: []\n").metrics_is_null);
-  EXPECT_THAT(*read("MODEL_ARGS:\nMETRICS: []\n").metrics, IsEmpty());
+  EXPECT_FALSE(read_text("MODEL_ARGS:\n").metrics.has_value());
+  EXPECT_TRUE(read_text("MODEL_ARGS:\nMETRICS:\n").metrics_is_null);
+  EXPECT_FALSE(read_text("MODEL_ARGS:\nMETRICS: []\n").metrics_is_null);
+  EXPECT_THAT(*read_text("MODEL_ARGS:\nMETRICS: []\n").metrics, IsEmpty());
 }
 
 TEST(CaseReader, RefusesWrongShapesWithTheirPlace) {
-  EXPECT_EQ(read("MODEL_ARGS: 3\n").error.message(), "f:1:13: MODEL_ARGS must be a mapping of --argument: value");
-  EXPECT_EQ(read("MODEL_ARGS:\n  --a: {b: c}\n").error.message(),
+  EXPECT_EQ(read_text("MODEL_ARGS: 3\n").error.message(), "f:1:13: MODEL_ARGS must be a mapping of --argument: value");
+  EXPECT_EQ(read_text("MODEL_ARGS:\n  --a: {b: c}\n").error.message(),
             "f:2:8: MODEL_ARGS --a is a mapping; a scalar or a list is expected");
-  EXPECT_THAT(read("MODEL_ARGS:\n  --a: [[b]]\n").error.message(), HasSubstr("f:2:9: "));
-  EXPECT_THAT(read("MODEL_ARGS:\nENV_VARS: [a]\n").error.message(), HasSubstr("f:2:11: ENV_VARS must be"));
-  EXPECT_THAT(read("MODEL_ARGS:\nENV_VARS:\n  A: \"b\\0c\"\n").error.message(),
+  EXPECT_THAT(read_text("MODEL_ARGS:\n  --a: [[b]]\n").error.message(), HasSubstr("f:2:9: "));
+  EXPECT_THAT(read_text("MODEL_ARGS:\nENV_VARS: [a]\n").error.message(), HasSubstr("f:2:11: ENV_VARS must be"));
+  EXPECT_THAT(read_text("MODEL_ARGS:\nENV_VARS:\n  A: \"b\\0c\"\n").error.message(),
               HasSubstr("f:3:6: ENV_VARS A: a variable"));
-  EXPECT_THAT(read("MODEL_ARGS:\nASSAY: {timeout: 1e300h}\n").error.message(), HasSubstr("ASSAY.timeout '1e300h'"));
-  EXPECT_THAT(read("MODEL_ARGS:\nENV_VARS:\n  A B: c\n").error.message(), HasSubstr("'A B' is not a variable name"));
-  EXPECT_THAT(read("MODEL_ARGS:\nMETRICS: logprobs\n").error.message(), HasSubstr("METRICS must be a list"));
-  EXPECT_THAT(read("MODEL_ARGS:\nMODE: inferense\n").error.message(), HasSubstr("did you mean 'inference'?"));
-  EXPECT_THAT(read("MODEL_ARGS:\nTEST_TYPE: [x]\n").error.message(), HasSubstr("TEST_TYPE must be a scalar"));
-  EXPECT_THAT(read("TEST_TYPE: regular\n").error.message(), HasSubstr("MODEL_ARGS is missing"));
+  EXPECT_THAT(read_text("MODEL_ARGS:\nASSAY: {timeout: 1e300h}\n").error.message(),
+              HasSubstr("ASSAY.timeout '1e300h'"));
+  EXPECT_THAT(read_text("MODEL_ARGS:\nENV_VARS:\n  A B: c\n").error.message(),
+              HasSubstr("'A B' is not a variable name"));
+  EXPECT_THAT(read_text("MODEL_ARGS:\nMETRICS: logprobs\n").error.message(), HasSubstr("METRICS must be a list"));
+  EXPECT_THAT(read_text("MODEL_ARGS:\nMODE: inferense\n").error.message(), HasSubstr("did you mean 'inference'?"));
+  EXPECT_THAT(read_text("MODEL_ARGS:\nTEST_TYPE: [x]\n").error.message(), HasSubstr("TEST_TYPE must be a scalar"));
+  EXPECT_THAT(read_text("TEST_TYPE: regular\n").error.message(), HasSubstr("MODEL_ARGS is missing"));
   TestCase judged;
   read_config("METRICS: [logprobs]\n", judged, /*needs_model_args=*/false);
   EXPECT_TRUE(judged.error.ok()) << "assay compare needs METRICS and ASSAY alone";
-  EXPECT_THAT(read("- a\n").error.message(), HasSubstr("f:1:1: a mapping"));
-  EXPECT_THAT(read("").error.message(), HasSubstr("holds nothing"));
+  EXPECT_THAT(read_text("- a\n").error.message(), HasSubstr("f:1:1: a mapping"));
+  EXPECT_THAT(read_text("").error.message(), HasSubstr("holds nothing"));
 }
 
 TEST(CaseReader, NotesUnknownAndRepeatedKeys) {
-  const TestCase test_case = read("MODEL_ARGS:\n  --a: 1\n  --a: 2\nMETRIX: []\n");
+  const TestCase test_case = read_text("MODEL_ARGS:\n  --a: 1\n  --a: 2\nMETRIX: []\n");
   EXPECT_TRUE(test_case.error.ok());
   EXPECT_EQ(test_case.model_args.entries[0].text, "2");
   EXPECT_THAT(test_case.notes, ElementsAre("line 3: '--a' repeats line 2; the later one counts",
@@ -223,7 +236,7 @@ TEST(CaseReader, NotesUnknownAndRepeatedKeys) {
 }
 
 TEST(CaseReader, ReadsTheAssayBlock) {
-  const TestCase test_case = read(
+  const TestCase test_case = read_text(
       "MODEL_ARGS:\nASSAY:\n  engine: static_legacy\n  backend: auto\n  golden: known_completion\n"
       "  known_completion: golden/a.txt\n  tolerance: {logprobs: 0.001}\n  timeout: 120s\n  memory_limit: 4GiB\n"
       "  requires: [CHECKPOINT_LOAD_PATH]\n  tags: quick\n  workers_per_device: 3\n  waivers:\n    - {reason: x, "
@@ -246,7 +259,7 @@ TEST(CaseReader, ReadsTheAssayBlock) {
 }
 
 TEST(CaseReader, WordsThatWouldCountAsOthersAreRefusedWithTheNearest) {
-  const auto error = [](const std::string& lines) { return read("MODEL_ARGS:\n" + lines).error.message(); };
+  const auto error = [](const std::string& lines) { return read_text("MODEL_ARGS:\n" + lines).error.message(); };
   EXPECT_THAT(error("TEST_TYPE: ckpt_resume\n"),
               HasSubstr("f:2:12: TEST_TYPE 'ckpt_resume' is none of regular, frozen-start, ckpt-resume, frozen-resume, "
                         "checkpoint-consistency, release (did you mean 'ckpt-resume'?)"));
@@ -261,7 +274,7 @@ TEST(CaseReader, WordsThatWouldCountAsOthersAreRefusedWithTheNearest) {
 
 TEST(CaseReader, ATolerancesNameIsAMetricOfTheCase) {
   const auto error = [](const std::string& metrics, const std::string& name) {
-    return read("MODEL_ARGS:\n" + metrics + "ASSAY:\n  tolerance: {" + name + ": 1}\n").error.message();
+    return read_text("MODEL_ARGS:\n" + metrics + "ASSAY:\n  tolerance: {" + name + ": 1}\n").error.message();
   };
   EXPECT_THAT(error("MODE: pretraining\n", "lm los"),
               HasSubstr("ASSAY.tolerance 'lm los' is no metric of the case (did you mean 'lm loss'?)"));
@@ -273,7 +286,7 @@ TEST(CaseReader, ATolerancesNameIsAMetricOfTheCase) {
 
 TEST(CaseReader, RefusesMistakesInTheAssayBlock) {
   const auto error = [](const std::string& line) {
-    return read("MODEL_ARGS:\nASSAY:\n  " + line + "\n").error.message();
+    return read_text("MODEL_ARGS:\nASSAY:\n  " + line + "\n").error.message();
   };
   EXPECT_EQ(error("tolerence: {a: 1}"), "f:3:14: ASSAY.tolerence is unknown (did you mean 'tolerance'?)");
   EXPECT_THAT(error("tolerance: {a: x}"), HasSubstr("a number of at least 0"));

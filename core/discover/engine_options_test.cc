@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 constexpr const char* kLeast =
     "  --load: c\n  --tokenizer-type: TikTokenizer\n  --tokenizer-model: v.json\n  --use-legacy-static-engine: true\n";
 
-TestCase read(const std::string& entries) {
+TestCase inference_case(const std::string& entries) {
   TestCase test_case;
   test_case.config = "f";
   read_config("MODE: inference\nMODEL_ARGS:\n" + entries, test_case);
@@ -31,7 +31,7 @@ TestCase read(const std::string& entries) {
 }
 
 Result<EngineOptions> resolve(const std::string& entries) {
-  const TestCase test_case = read(entries);
+  const TestCase test_case = inference_case(entries);
   const auto parsed = read_arguments(test_case, {});
   if (!parsed.ok()) return parsed.status();
   return resolve_engine_options(test_case, model::apply_checkpoint_args(parsed->record, nullptr));
@@ -235,7 +235,8 @@ TEST_F(Prompts, CheckpointStepsAreFolders) {
 }
 
 TEST(Show, NamesArgumentsWithTheirClass) {
-  const TestCase test_case = read(std::string(kLeast) + "  --attention-backend: flash\n  --adam-beta1: 0.9\n");
+  const TestCase test_case =
+      inference_case(std::string(kLeast) + "  --attention-backend: flash\n  --adam-beta1: 0.9\n");
   const auto parsed = read_arguments(test_case, {});
   ASSERT_TRUE(parsed.ok());
   const ShowInput input{.test_case = test_case, .arguments = &*parsed, .errors = {"e1"}};

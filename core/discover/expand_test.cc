@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TestCase read(const std::string& entries) {
+TestCase case_with(const std::string& entries) {
   TestCase test_case;
   test_case.config = "f";
   read_config("MODEL_ARGS:\n" + entries, test_case);
@@ -24,7 +24,7 @@ TestCase read(const std::string& entries) {
 
 // Words in brackets, or the message of the failure.
 std::string words(const std::string& entries, const Variables& variables = {}, bool nemo = false) {
-  const auto made = harness_words(read(entries), variables, 1, nemo);
+  const auto made = harness_words(case_with(entries), variables, 1, nemo);
   if (!made.ok()) return made.status().message();
   std::string out;
   for (const std::string& word : *made) out += "[" + word + "]";
@@ -67,7 +67,7 @@ TEST(Expand, LinesAreEntriesOfTheirOwn) {
 
 TEST(Expand, RepeatedKeysAreBothThereUnlessAMergeTidiesThem) {
   EXPECT_EQ(words("  --a: 1\n  --b: 2\n  --a: 3\n"), "[--a][1][--b][2][--a][3]");
-  TestCase merged = read("  --a: 1\n");
+  TestCase merged = case_with("  --a: 1\n");
   merged.config_text = "B: &m {--a: 5, --b: 6}\nMODEL_ARGS:\n  --a: 1\n  <<: *m\n  --b: 2\n  --b: 3\n";
   EXPECT_THAT(*harness_words(merged, {}), ElementsAre("--a", "5", "--b", "3"));
 }
@@ -123,7 +123,7 @@ TEST(Substitute, ValuesAreNotSubstitutedAgain) {
 }
 
 TEST(Substitute, AnUnsetVariableNamesItselfKeyPlaceAndRemedy) {
-  TestCase test_case = read("  --load: ${CHECKPOINT_LOAD_PATH}/x\n");
+  TestCase test_case = case_with("  --load: ${CHECKPOINT_LOAD_PATH}/x\n");
   EXPECT_EQ(harness_args(test_case, {}).status().message(),
             "f:2:11: MODEL_ARGS --load: variable CHECKPOINT_LOAD_PATH is not set: give it with --set "
             "CHECKPOINT_LOAD_PATH=VALUE or in the environment");
@@ -141,7 +141,7 @@ TEST(Substitute, ComesBeforeYamlIsRead) {
 }
 
 TEST(Substitute, ReachesFurtherArguments) {
-  const TestCase test_case = read("  --a: [$X, b]\nMODEL_ARGS_2:\n  --c: $X\n");
+  const TestCase test_case = case_with("  --a: [$X, b]\nMODEL_ARGS_2:\n  --c: $X\n");
   const Variables variables{.set = {{"X", "v"}}, .environment = {}};
   EXPECT_THAT(*harness_words(test_case, variables, 2), ElementsAre("--c", "v"));
   EXPECT_THAT(*harness_words(test_case, variables, 3), ElementsAre("--a", "v,", "b"));
@@ -151,7 +151,7 @@ TEST(Substitute, AnEscapedUnsetVariableIsLeftToTheShell) { EXPECT_EQ(words("  --
 
 TEST(Substitute, WhatIsShownKeepsUnsetVariables) {
   std::vector<std::string> unset;
-  const auto shown = words_to_show(read("  --load: ${P}/x\n  --q: [$R]\n"), {}, 1, false, &unset);
+  const auto shown = words_to_show(case_with("  --load: ${P}/x\n  --q: [$R]\n"), {}, 1, false, &unset);
   ASSERT_TRUE(shown.ok()) << shown.status().message();
   EXPECT_EQ((*shown)[1].text, "${P}/x");
   EXPECT_EQ((*shown)[3].text, "${R}");

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TestCase read(const std::string& text) {
+TestCase case_of(const std::string& text) {
   TestCase test_case;
   test_case.name = "n";
   test_case.dir = "d";
@@ -25,7 +25,7 @@ TestCase read(const std::string& text) {
 }
 
 TEST(List, ACaseStaysOneLineWhateverItsNameHolds) {
-  TestCase hostile = read("MODE: inference\nMODEL_ARGS:\n  --a: 1\n");
+  TestCase hostile = case_of("MODE: inference\nMODEL_ARGS:\n  --a: 1\n");
   hostile.name = "new\nline\x1b[31m";
   const std::string text = list_text({hostile});
   EXPECT_THAT(text, HasSubstr("new\\nline\\x1b[31m"));
@@ -33,18 +33,18 @@ TEST(List, ACaseStaysOneLineWhateverItsNameHolds) {
 }
 
 TEST(List, EngineFollowsTheConfig) {
-  EXPECT_EQ(engine_of(read("MODE: inference\nMODEL_ARGS:\n  --use-legacy-static-engine: true\n")), "static_legacy");
-  EXPECT_EQ(engine_of(read("MODE: inference\nMODEL_ARGS:\n  --a: 1\n")), "buffered");
-  EXPECT_EQ(engine_of(read("MODE: inference\nMODEL_ARGS:\n  --a: 1\nASSAY:\n  engine: replay\n")), "replay");
-  EXPECT_EQ(engine_of(read("MODEL_ARGS:\n  --a: 1\n")), "");
+  EXPECT_EQ(engine_of(case_of("MODE: inference\nMODEL_ARGS:\n  --use-legacy-static-engine: true\n")), "static_legacy");
+  EXPECT_EQ(engine_of(case_of("MODE: inference\nMODEL_ARGS:\n  --a: 1\n")), "buffered");
+  EXPECT_EQ(engine_of(case_of("MODE: inference\nMODEL_ARGS:\n  --a: 1\nASSAY:\n  engine: replay\n")), "replay");
+  EXPECT_EQ(engine_of(case_of("MODEL_ARGS:\n  --a: 1\n")), "");
 }
 
 TEST(List, CanonicalFormIsPythonsJson) {
   const TestCase test_case =
-      read("MODEL_ARGS:\n  --a: 1e-3\n  --b: \"x\\\"\\\\\\n\\té\\x7f\"\n  --c: [d, 'e']\n  --f:\n");
+      case_of("MODEL_ARGS:\n  --a: 1e-3\n  --b: \"x\\\"\\\\\\n\\té\\x7f\"\n  --c: [d, 'e']\n  --f:\n");
   EXPECT_EQ(canonical_model_args(test_case.model_args),
             "[[\"--a\",\"1e-3\"],[\"--b\",\"x\\\"\\\\\\n\\té\x7f\"],[\"--c\",[\"d\",\"e\"]],[\"--f\",\"\"]]");
-  EXPECT_EQ(canonical_model_args(read("MODEL_ARGS:\n").model_args), "[]");
+  EXPECT_EQ(canonical_model_args(case_of("MODEL_ARGS:\n").model_args), "[]");
 }
 
 // Digests in testdata/digests.txt come from testdata/model_args_digest.py.
@@ -64,9 +64,9 @@ TEST(List, DigestsEqualThoseOfPyYaml) {
 }
 
 TEST(List, JsonHasTheFieldsOfTheContract) {
-  TestCase bad = read("MODEL_ARGS: 3\n");
+  TestCase bad = case_of("MODEL_ARGS: 3\n");
   bad.name = "bad\n\xff";
-  TestCase good = read("MODE: inference\nTEST_TYPE: frozen-start\nMODEL_ARGS:\n  --a: 1\nMETRICS:\n  - logprobs\n");
+  TestCase good = case_of("MODE: inference\nTEST_TYPE: frozen-start\nMODEL_ARGS:\n  --a: 1\nMETRICS:\n  - logprobs\n");
   good.goldens.push_back({"golden_values_dev_any.json", "dev", "any"});
   const auto list = nlohmann::json::parse(list_json({bad, good}));
   ASSERT_EQ(list.size(), 2u);
@@ -85,7 +85,7 @@ TEST(List, JsonHasTheFieldsOfTheContract) {
 }
 
 TEST(List, TextNamesErrorsAndTotals) {
-  const std::string text = list_text({read("MODEL_ARGS: 3\n")});
+  const std::string text = list_text({case_of("MODEL_ARGS: 3\n")});
   EXPECT_THAT(text, HasSubstr("error: f:1:13: "));
   EXPECT_THAT(text, HasSubstr("1 case, 1 with errors"));
 }

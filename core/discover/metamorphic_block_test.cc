@@ -14,17 +14,17 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TestCase read(const std::string& value, const std::string& more = "") {
+TestCase read_block(const std::string& value, const std::string& more = "") {
   TestCase test_case;
   test_case.config = "f";
   read_config("MODEL_ARGS:\nASSAY:\n  metamorphic: " + value + "\n" + more, test_case);
   return test_case;
 }
 
-std::string error_of(const std::string& value) { return read(value).error.message(); }
+std::string error_of(const std::string& value) { return read_block(value).error.message(); }
 
 MetamorphicBlock block_of(const std::string& value) {
-  const TestCase test_case = read(value);
+  const TestCase test_case = read_block(value);
   EXPECT_TRUE(test_case.error.ok()) << test_case.error.message();
   return test_case.assay.metamorphic.value_or(MetamorphicBlock{.relations = {"none was read"}});
 }
@@ -93,13 +93,13 @@ TEST(MetamorphicBlock, EmptyAndDoubledEntriesAreErrors) {
 }
 
 TEST(MetamorphicBlock, ExcludesAGolden) {
-  EXPECT_THAT(read("all", "  golden: characteristic\n").error.message(),
+  EXPECT_THAT(read_block("all", "  golden: characteristic\n").error.message(),
               HasSubstr("f:4:11: ASSAY.golden and ASSAY.metamorphic exclude each other"));
 }
 
 TEST(MetamorphicBlock, WaiversNameTheSameRelations) {
   const auto waiver = [](const std::string& relations) {
-    return read(
+    return read_block(
         "all", "  waivers:\n    - {reason: a, owner: b, issue: c, expires: 2027-01-31, verdicts: [DRIFT], relations: " +
                    relations + "}\n");
   };

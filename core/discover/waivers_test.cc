@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TestCase read(const std::string& waivers) {
+TestCase read_waivers(const std::string& waivers) {
   TestCase test_case;
   test_case.config = "f";
   read_config("MODEL_ARGS:\nASSAY:\n  waivers: " + waivers + "\n", test_case);
@@ -33,7 +33,7 @@ std::string with(const std::string& member, const std::string& value) {
 }
 
 TEST(Waivers, EveryMemberIsRead) {
-  const TestCase test_case = read(
+  const TestCase test_case = read_waivers(
       "\n    - {reason: top-k ties, owner: kim, issue: 12, expires: 2027-01-31, verdicts: [DRIFT, FLAKY],"
       " metrics: logprobs, platforms: [cpu_x86_64], environments: [dev, lts], expect_failure: true}"
       "\n    - {reason: a, owner: b, issue: c, expires: '2020-01-01', verdicts: CRASHED}");
@@ -53,22 +53,22 @@ TEST(Waivers, EveryMemberIsRead) {
   EXPECT_FALSE(test_case.assay.waivers[1].expect_failure);
 }
 
-TEST(Waivers, NullIsNone) { EXPECT_THAT(read("~").assay.waivers, IsEmpty()); }
+TEST(Waivers, NullIsNone) { EXPECT_THAT(read_waivers("~").assay.waivers, IsEmpty()); }
 
 TEST(Waivers, EachOfTheFiveMembersIsMandatory) {
   const std::string all = with("", "");
-  ASSERT_TRUE(read(all).error.ok()) << read(all).error.message();
+  ASSERT_TRUE(read_waivers(all).error.ok()) << read_waivers(all).error.message();
   for (const std::string member : {"reason", "owner", "issue", "expires", "verdicts"}) {
     std::string text = all;
     const size_t begin = text.find(member + ": ");
     const size_t end = text.find(", ", begin);
     text.erase(begin, end + 2 - begin);
-    EXPECT_EQ(read(text).error.message(), "f:3:13: ASSAY.waivers[0]: " + member + " is missing") << text;
+    EXPECT_EQ(read_waivers(text).error.message(), "f:3:13: ASSAY.waivers[0]: " + member + " is missing") << text;
   }
 }
 
 TEST(Waivers, MistakesAreNamedWithTheirPlaceAndTheNearestName) {
-  const auto error = [](const std::string& text) { return read(text).error.message(); };
+  const auto error = [](const std::string& text) { return read_waivers(text).error.message(); };
   EXPECT_EQ(error(with("expires", "2026-02-30")),
             "f:3:69: ASSAY.waivers[0]: expires '2026-02-30' is no day such as 2027-01-31");
   EXPECT_EQ(error(with("verdicts", "[DRIFTED]")),

@@ -12,13 +12,13 @@ namespace assay::discover {
 namespace {
 
 // Everything that a tree says, places included.
-std::string shown(const YamlNode& node) {
+std::string with_places(const YamlNode& node) {
   std::string out = std::to_string(node.line) + ":" + std::to_string(node.column) + (node.plain ? " " : " quoted ");
   if (node.is_scalar()) return out + "<" + node.text + ">";
-  for (const YamlNode* item : node.items) out += "[" + shown(*item) + "]";
+  for (const YamlNode* item : node.items) out += "[" + with_places(*item) + "]";
   for (const YamlEntry& entry : node.entries) {
     out += "{" + entry.key + "@" + std::to_string(entry.line) + ":" + std::to_string(entry.column) + "=" +
-           (entry.value == nullptr ? "nothing" : shown(*entry.value)) + "}";
+           (entry.value == nullptr ? "nothing" : with_places(*entry.value)) + "}";
   }
   return out;
 }
@@ -26,13 +26,13 @@ std::string shown(const YamlNode& node) {
 std::string full(const std::string& text) {
   const auto tree = parse_yaml(text, "f", {.simple_first = false});
   if (!tree.ok()) return tree.status().message();
-  return tree->root == nullptr ? "nothing" : shown(*tree->root);
+  return tree->root == nullptr ? "nothing" : with_places(*tree->root);
 }
 
 // The simple reader's tree, or "declined".
 std::string simple(const std::string& text) {
   YamlTree tree;
-  return read_simple_yaml(text, tree) ? shown(*tree.root) : "declined";
+  return read_simple_yaml(text, tree) ? with_places(*tree.root) : "declined";
 }
 
 TEST(YamlSimple, ReadsTheUsualFileAsTheFullParserDoes) {

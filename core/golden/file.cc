@@ -27,7 +27,7 @@ const char* other_than_file(int file) {
 
 }  // namespace
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, size_t most) {
   const auto failed = [&](const char* what) { return infra(fmt::format("{}: {}: {}", path, what, strerror(errno))); };
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe would wait for its writer
   if (file < 0) {
@@ -41,6 +41,12 @@ Result<std::string> read_file(const std::string& path) {
   ::fcntl(file, F_SETFL, 0);  // reads wait
   struct stat info = {};
   ::fstat(file, &info);
+  const auto too_long = [&] {
+    ::close(file);
+    return invalid(
+        fmt::format("{} is longer than {} bytes, the most that is read as a whole: is it the right file?", path, most));
+  };
+  if (info.st_size > 0 && static_cast<size_t>(info.st_size) > most) return too_long();
   std::string content;
   content.resize(static_cast<size_t>(std::max<off_t>(info.st_size, 0)) + 1);
   size_t filled = 0;
@@ -55,6 +61,7 @@ Result<std::string> read_file(const std::string& path) {
     }
     if (got == 0) break;
     filled += static_cast<size_t>(got);
+    if (filled > most) return too_long();
   }
   ::close(file);
   content.resize(filled);

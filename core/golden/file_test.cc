@@ -31,6 +31,15 @@ class File : public testing::Test {
   const fs::path folder_ = fs::path(testing::TempDir()) / ("file_" + std::to_string(::getpid()));
 };
 
+TEST_F(File, LongerThanTheMostIsRefusedBeforeItIsRead) {
+  const std::string path = (folder_ / "f").string();
+  std::ofstream(path, std::ios::binary) << "12345";
+  EXPECT_EQ(*read_file(path, 5), "12345");
+  EXPECT_EQ(read_file(path, 4).status().code(), StatusCode::kInvalid);
+  fs::resize_file(path, kMostFileBytes + 1);  // a hole: takes no room on the disk
+  expect_refused(path, StatusCode::kInvalid, "longer than 1073741824 bytes");
+}
+
 TEST_F(File, IsReadWhole) {
   std::string content(100000, 'x');
   content[5] = '\0';

@@ -12,14 +12,15 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-ResultSet read(std::string_view json) {
+ResultSet read_good(std::string_view json) {
   Result<ResultSet> set = read_results_text(json, "golden.json");
   EXPECT_TRUE(set.ok()) << set.status().message();
   return set.ok() ? *std::move(set) : ResultSet();
 }
 
 TEST(ReadResults, StaticFormFillsTypedArrays) {
-  const ResultSet set = read(R"({"0": {"input_prompt": "Hi", "generated_text": " you\n", "generated_tokens": [7, 2],
+  const ResultSet set =
+      read_good(R"({"0": {"input_prompt": "Hi", "generated_text": " you\n", "generated_tokens": [7, 2],
     "tpot": [0.5, 0.25], "latency": 1, "generated_top_n_logprobs": [{" a": -0.5, " b": -1}, {" c": -2.5}],
     "logprobs": [-1.5, -0.5, -2.5]}})");
   EXPECT_EQ(set.form, GoldenForm::kStatic);
@@ -40,7 +41,7 @@ TEST(ReadResults, StaticFormFillsTypedArrays) {
 }
 
 TEST(ReadResults, DynamicFormKeepsQuantitiesAndFurtherFields) {
-  const ResultSet set = read(R"({"0": {"input_prompt": "p", "generated_text": "t", "generated_tokens": [1],
+  const ResultSet set = read_good(R"({"0": {"input_prompt": "p", "generated_text": "t", "generated_tokens": [1],
     "latency": 2.5, "ttft": 0.1, "cuda_graph_request_count_map": {"16": 2}, "step_count": 30, "top_n_logprobs": null,
     "prompt_top_n_logprobs": [{"x": -1.0}], "prompt_logprobs": [-3.0], "generated_logprobs": [-1.0],
     "logprobs": [-3.0, -1.0]}, "throughput": [10.5, 20.0], "mem-max-allocated-bytes": 123456789012,
@@ -64,18 +65,19 @@ TEST(ReadResults, DynamicFormKeepsQuantitiesAndFurtherFields) {
 }
 
 TEST(ReadResults, EveryFormIsTold) {
-  EXPECT_EQ(read(R"({"0": {"generated_text": "t", "step_count": 3, "ttft": 1.0}})").form, GoldenForm::kApi);
-  EXPECT_EQ(read(R"({"0": {"input_prompt": "p", "generated_text": "t", "generated_tokens": [1], "latency": 1.0,
+  EXPECT_EQ(read_good(R"({"0": {"generated_text": "t", "step_count": 3, "ttft": 1.0}})").form, GoldenForm::kApi);
+  EXPECT_EQ(read_good(R"({"0": {"input_prompt": "p", "generated_text": "t", "generated_tokens": [1], "latency": 1.0,
                     "logprobs": [-1.0]}})")
                 .form,
             GoldenForm::kCoordinator);
-  EXPECT_EQ(read(R"({"0": {"id": 0, "generated_text": "t"}})").form, GoldenForm::kTextOnly);
-  EXPECT_EQ(read(R"({"0": {"generated_tokens": [1]}})").form, GoldenForm::kTokensOnly);
-  EXPECT_EQ(read(R"({"throughput": [1.0, 2.0]})").form, GoldenForm::kOther);
+  EXPECT_EQ(read_good(R"({"0": {"id": 0, "generated_text": "t"}})").form, GoldenForm::kTextOnly);
+  EXPECT_EQ(read_good(R"({"0": {"generated_tokens": [1]}})").form, GoldenForm::kTokensOnly);
+  EXPECT_EQ(read_good(R"({"throughput": [1.0, 2.0]})").form, GoldenForm::kOther);
 }
 
 TEST(ReadResults, TextOnlyFormKeepsItsId) {
-  const ResultSet set = read(R"({"1": {"id": "1", "generated_text": "b"}, "0": {"id": 0, "generated_text": "a"}})");
+  const ResultSet set =
+      read_good(R"({"1": {"id": "1", "generated_text": "b"}, "0": {"id": 0, "generated_text": "a"}})");
   ASSERT_EQ(set.requests.size(), 2U);
   EXPECT_EQ(set.requests[0].text, "a");
   EXPECT_EQ(set.requests[0].extra[0].second, "0");
@@ -83,17 +85,17 @@ TEST(ReadResults, TextOnlyFormKeepsItsId) {
 }
 
 TEST(ReadResults, RoutingMarginsBelongToTheRoutingWhereverTheyStand) {
-  const ResultSet set = read(R"({"0": {"routing_margins": [[0.5, Infinity], [0.25, 1]],
+  const ResultSet set = read_good(R"({"0": {"routing_margins": [[0.5, Infinity], [0.25, 1]],
     "routing_indices": [[[1], [2]], [[3], [4]]]}, "1": {"routing_indices": [[[1]]], "routing_margins": null},
     "2": {"generated_tokens": [1], "routing_margins": [[1]]}})");
   EXPECT_THAT(set.requests[0].routing->margins, ElementsAre(0.5F, std::numeric_limits<float>::infinity(), 0.25F, 1.0F));
   EXPECT_TRUE(set.requests[1].routing->margins.empty());
   EXPECT_THAT(set.notes, ElementsAre("request 2: routing_margins without routing_indices: left out"));
-  EXPECT_EQ(results_text(read(results_text(set))), results_text(set));
+  EXPECT_EQ(results_text(read_good(results_text(set))), results_text(set));
 }
 
 TEST(ReadResults, RoutingKeepsItsShapeAndPositions) {
-  const ResultSet set = read(R"({"0": {"generated_tokens": [1], "routing_indices": [[[1, 2, 3], [4, 5, 65535]],
+  const ResultSet set = read_good(R"({"0": {"generated_tokens": [1], "routing_indices": [[[1, 2, 3], [4, 5, 65535]],
     [[7, 8, 9], [10, 11, 12]]], "routing_indices_token_indices": [3, 9]}})");
   ASSERT_TRUE(set.requests[0].routing.has_value());
   const Routing& routing = *set.requests[0].routing;
@@ -105,7 +107,7 @@ TEST(ReadResults, RoutingKeepsItsShapeAndPositions) {
 }
 
 TEST(ReadResults, AStringThatHoldsTheObjectIsParsedOnceMore) {
-  const ResultSet set = read(R"("{\"0\": {\"generated_text\": \"caf\\u00e9\", \"logprobs\": [NaN, -Infinity]}}")");
+  const ResultSet set = read_good(R"("{\"0\": {\"generated_text\": \"caf\\u00e9\", \"logprobs\": [NaN, -Infinity]}}")");
   EXPECT_TRUE(set.string_wrapped);
   EXPECT_EQ(set.requests[0].text, "caf\u00e9");
   EXPECT_TRUE(std::isnan((*set.requests[0].logprobs)[0]));
@@ -113,7 +115,8 @@ TEST(ReadResults, AStringThatHoldsTheObjectIsParsedOnceMore) {
 }
 
 TEST(ReadResults, BareNanAndInfinitiesAreNumbers) {
-  const ResultSet set = read(R"({"0": {"generated_text": "NaN, -Infinity", "logprobs": [NaN,-1.5, Infinity , -Infinity],
+  const ResultSet set =
+      read_good(R"({"0": {"generated_text": "NaN, -Infinity", "logprobs": [NaN,-1.5, Infinity , -Infinity],
     "latency": NaN, "note": {"value": Infinity}}, "throughput": [1, NaN]})");
   const std::vector<double>& logprobs = *set.requests[0].logprobs;
   ASSERT_EQ(logprobs.size(), 4U);
@@ -129,7 +132,7 @@ TEST(ReadResults, BareNanAndInfinitiesAreNumbers) {
 
 TEST(ReadResults, RequestsComeNumbersFirstThenTheRestBytewise) {
   const ResultSet set =
-      read(R"({"b": {"generated_text": "x"}, "10": {"generated_text": "x"}, "9": {"generated_text": "x"},
+      read_good(R"({"b": {"generated_text": "x"}, "10": {"generated_text": "x"}, "9": {"generated_text": "x"},
     "a": {"generated_text": "x"}, "99999999999999999999999": {"generated_text": "x"}, "02": {"generated_text": "x"}})");
   std::vector<std::string> ids;
   for (const RequestRecord& request : set.requests) ids.push_back(request.id);
@@ -141,7 +144,7 @@ TEST(ReadResults, RequestsComeNumbersFirstThenTheRestBytewise) {
 
 TEST(ReadResults, TheLastOfDuplicateKeysWinsAndIsNoted) {
   const ResultSet set =
-      read(R"({"0": {"generated_text": "old", "generated_tokens": [1]}, "throughput": 1, "throughput": 2,
+      read_good(R"({"0": {"generated_text": "old", "generated_tokens": [1]}, "throughput": 1, "throughput": 2,
     "0": {"generated_text": "x", "generated_text": "new", "step": 1, "step": 2}})");
   ASSERT_EQ(set.requests.size(), 1U);
   EXPECT_EQ(set.requests[0].text, "new");
@@ -153,13 +156,13 @@ TEST(ReadResults, TheLastOfDuplicateKeysWinsAndIsNoted) {
 }
 
 TEST(ReadResults, EqualTokenTextsOfOnePositionCollideAsInPython) {
-  const ResultSet set = read(R"({"0": {"top_n_logprobs": [{"a": -1, "b": -2, "a": -3}]}})");
+  const ResultSet set = read_good(R"({"0": {"top_n_logprobs": [{"a": -1, "b": -2, "a": -3}]}})");
   EXPECT_THAT(set.requests[0].top_n->counts, ElementsAre(2));
   EXPECT_EQ(set.requests[0].top_n->entries[0].logprob, -3.0);
 }
 
 TEST(ReadResults, ProvenanceIsNoRequest) {
-  const ResultSet set = read(R"({"assay": {"engine": "x", "seed": [1, 2]}, "0": {"generated_text": "t"}})");
+  const ResultSet set = read_good(R"({"assay": {"engine": "x", "seed": [1, 2]}, "0": {"generated_text": "t"}})");
   EXPECT_EQ(set.requests.size(), 1U);
   EXPECT_EQ(set.extra, R"({"engine": "x", "seed": [1, 2]})");
 }

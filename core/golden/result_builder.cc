@@ -11,8 +11,6 @@
 namespace assay::json {
 namespace {
 
-constexpr size_t kShownText = 40;  // code points of a string quoted in a message
-
 std::string shown(std::string_view value) { return text::quoted(value, kShownText); }
 
 }  // namespace

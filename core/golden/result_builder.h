@@ -16,6 +16,8 @@
 
 namespace assay::json {
 
+inline constexpr size_t kShownText = 40;  // code points of a string quoted in a message
+
 // routing_margins as read so far: (rows, row_size) where the rows have one size.
 struct MarginRows {
   std::vector<float> values;

@@ -9,12 +9,6 @@
 #include "core/golden/text.h"
 
 namespace assay::json {
-namespace {
-
-constexpr size_t kShownText = 40;  // code points of a string quoted in a message
-
-}  // namespace
-
 bool ResultBuilder::null() {
   if (place_ == Place::kExtra || place_ == Place::kProvenance) {
     raw_.scalar("null");

@@ -49,6 +49,19 @@ CodePoint decode(std::string_view text, size_t offset) {
   return {value, length, true};
 }
 
+std::optional<size_t> ill_formed(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    if (static_cast<unsigned char>(text[i]) < 0x80) {
+      ++i;
+      continue;
+    }
+    const CodePoint point = decode(text, i);
+    if (!point.valid) return i;
+    i += point.length;
+  }
+  return std::nullopt;
+}
+
 size_t count(std::string_view text) {
   size_t points = 0;
   for (size_t at = 0; at < text.size(); at += decode(text, at).length) ++points;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@ struct CodePoint {
 
 // What stands at `offset` < text.size().
 CodePoint decode(std::string_view text, size_t offset);
+
+// Byte offset of the first byte that is no UTF-8; nullopt: there is none.
+std::optional<size_t> ill_formed(std::string_view text);
 
 // Number of code points.
 size_t count(std::string_view text);

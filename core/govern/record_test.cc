@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kOld =
+constexpr const char* kRecorded =
     R"({"0": {"input_prompt": "Say", "generated_text": "a b", "generated_tokens": [1, 2], "logprobs": [-0.5, -0.25],
         "tpot": [1.0, 2.0]}, "assay": {"provenance": {"device": "old device"}}})";
 
@@ -29,7 +29,7 @@ const MetricDrift& drift_of_metric(const Drift& drift, const std::string& metric
 }
 
 TEST_F(RecordTest, ResultsThatSayWhatTheGoldenSaysWriteNothing) {
-  write(kGolden, kOld);
+  write(kGolden, kRecorded);
   const TestCase test = test_case("[generated_tokens]");
   ASSERT_TRUE(record_text(test, results("a c", "[1, 3]", "[-0.5, -0.25]")).ok());
   ASSERT_TRUE(std::filesystem::exists(at(kPending)));
@@ -41,7 +41,7 @@ TEST_F(RecordTest, ResultsThatSayWhatTheGoldenSaysWriteNothing) {
 }
 
 TEST_F(RecordTest, EachMetricHasItsDriftAndAProposal) {
-  write(kGolden, kOld);
+  write(kGolden, kRecorded);
   const TestCase test = test_case("[generated_tokens]", "ASSAY:\n  tolerance: {logprobs: 0.1}\n");
   const auto noise = record_text(test, results("a b", "[1, 2]", "[-0.5, -0.3]"));
   ASSERT_TRUE(noise.ok()) << noise.status().message();
@@ -67,7 +67,7 @@ TEST_F(RecordTest, EachMetricHasItsDriftAndAProposal) {
 }
 
 TEST_F(RecordTest, NanAndEmptyResultsAreNeverRecorded) {
-  write(kGolden, kOld);
+  write(kGolden, kRecorded);
   const TestCase test = test_case("[generated_tokens]");
   for (const auto& [json, message] :
        {std::pair(results("a b", "[1, 2]", "[NaN, -0.25]"), "result has NaN at logprobs[0]"),
@@ -81,8 +81,8 @@ TEST_F(RecordTest, NanAndEmptyResultsAreNeverRecorded) {
 }
 
 TEST_F(RecordTest, AFirstGoldenIsShownAgainstTheNearestOne) {
-  write("golden_values_dev_dgx_h100.json", kOld);
-  write("golden_values_lts_cpu_x86_64.json", kOld);
+  write("golden_values_dev_dgx_h100.json", kRecorded);
+  write("golden_values_lts_cpu_x86_64.json", kRecorded);
   const TestCase test = test_case("[generated_tokens, logprobs]");
   const auto recorded = record_text(test, results("a b", "[1, 2]", "[-0.5, -0.25]"));
   ASSERT_TRUE(recorded.ok()) << recorded.status().message();
@@ -102,7 +102,7 @@ TEST_F(RecordTest, AFirstGoldenWithoutNeighboursIsNewUnlessItBreaksARule) {
 }
 
 TEST_F(RecordTest, AReadOnlyTreeHasItsPendingFilesElsewhere) {
-  write(kGolden, kOld);
+  write(kGolden, kRecorded);
   const TestCase test = test_case("[generated_tokens]");
   EXPECT_EQ(pending_folder(test.dir, "/p"), "/p/moe/one");
   EXPECT_EQ(pending_folder(test.dir + "/", "/p"), "/p/moe/one");

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kOld =
+constexpr const char* kReviewed =
     R"({"0": {"input_prompt": "Say", "generated_text": "a b", "generated_tokens": [1, 2], "logprobs": [-0.5, -0.25]}})";
 constexpr const char* kNew =
     R"({"0": {"input_prompt": "Say", "generated_text": "a c", "generated_tokens": [1, 3], "logprobs": [-0.5, -0.75]}})";
@@ -21,7 +21,7 @@ constexpr const char* kNew =
 class ReviewTest : public GovernTest {
  protected:
   ReviewTest() {
-    write(kGolden, kOld);
+    write(kGolden, kReviewed);
     test_ = test_case("[generated_tokens]");
     EXPECT_TRUE(record_text(test_, kNew).ok());
   }
@@ -59,7 +59,7 @@ TEST_F(ReviewTest, WithoutAReasonNothingIsAccepted) {
   EXPECT_EQ(type("a\n   \nq\n").accepted, 0U);
   EXPECT_EQ(type("a\n").accepted, 0U) << "the input ends at the question";
   EXPECT_TRUE(pending());
-  EXPECT_EQ(text_of(kGolden), kOld);
+  EXPECT_EQ(text_of(kGolden), kReviewed);
 }
 
 TEST_F(ReviewTest, ARefusedAcceptanceIsShownAndTheItemStays) {
@@ -79,7 +79,7 @@ TEST_F(ReviewTest, RejectSkipQuitAndDetails) {
   EXPECT_THAT(shown_, HasSubstr("first divergent token 1"));
   EXPECT_EQ(type("r\n").rejected, 1U);
   EXPECT_FALSE(pending());
-  EXPECT_EQ(text_of(kGolden), kOld);
+  EXPECT_EQ(text_of(kGolden), kReviewed);
 }
 
 TEST_F(ReviewTest, DataHoldsDriftProposalAndWhatToAccept) {
@@ -118,7 +118,7 @@ TEST_F(ReviewTest, NothingThatAPendingFileSaysReachesTheTerminalRaw) {
 TEST_F(ReviewTest, TheGoldenIsNeverWrittenByLooking) {
   item_text(items()[0], true);
   items_json(items());
-  EXPECT_EQ(text_of(kGolden), kOld);
+  EXPECT_EQ(text_of(kGolden), kReviewed);
 }
 
 }  // namespace

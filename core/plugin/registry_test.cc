@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const fs::path kBroken = fs::path(ASSAY_BINARY_DIR) / "tests/broken_plugins";
+const fs::path kBrokenPlugins = fs::path(ASSAY_BINARY_DIR) / "tests/broken_plugins";
 
 class Registry : public ::testing::Test {
  protected:
@@ -29,7 +29,7 @@ class Registry : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   void put(const std::string& dir, const std::string& name) {
-    fs::copy_file(kBroken / ("comparator_" + name + ".so"), root_ / dir / ("comparator_" + name + ".so"));
+    fs::copy_file(kBrokenPlugins / ("comparator_" + name + ".so"), root_ / dir / ("comparator_" + name + ".so"));
   }
   SearchOptions options() const {
     return {.plugin_path = {root_ / "flag"},

@@ -19,8 +19,7 @@ constexpr std::array<std::string_view, 14> kScopes = {
     "mr", "mr-slim", "mr-github", "mr-github-slim", "nightly", "weekly",  "L0",
     "L1", "L2",      "L3",        "unit-tests",     "release", "cleanup", "L0-smoke"};
 constexpr std::array<std::string_view, 4> kParked = {"-broken", "-temp-disabled", "deprecated", "flaky"};
-
-std::string shown(std::string_view text) { return text::quoted(text, 60); }
+constexpr size_t kShownWord = 60;  // code points of a word quoted in a message
 
 }  // namespace
 
@@ -41,8 +40,8 @@ void check_scope(const discover::YamlNode& node, Findings& findings) {
       std::find(kScopes.begin(), kScopes.end(), scope) != kScopes.end() ||
       std::any_of(kParked.begin(), kParked.end(), [&](std::string_view end) { return scope.ends_with(end); });
   if (known) return;
-  findings.warn(node, fmt::format("scope {} is not a known one{}: no CI job asks for it", shown(scope),
-                                  discover::did_you_mean(scope, kScopes)));
+  findings.warn(node, fmt::format("scope {} is not a known one{}: no CI job asks for it",
+                                  text::quoted(scope, kShownWord), discover::did_you_mean(scope, kScopes)));
 }
 
 void check_platform(const discover::YamlNode& node, Findings& findings) {
@@ -51,12 +50,13 @@ void check_platform(const discover::YamlNode& node, Findings& findings) {
   std::string squeezed = node.text;
   std::erase_if(squeezed, [](char c) { return c == ' ' || c == '\t' || c == '\n'; });
   findings.warn(node, fmt::format("platform {} is not a known one{}: no filter selects it and no golden is found by it",
-                                  shown(node.text), discover::did_you_mean(squeezed, known)));
+                                  text::quoted(node.text, kShownWord), discover::did_you_mean(squeezed, known)));
 }
 
 void check_environment(const discover::YamlNode& node, Findings& findings) {
   if (!node.text.empty() && node.text.find_first_of(" \t\n/") == std::string::npos) return;
-  findings.warn(node, fmt::format("environment {} is not a plain name: no golden is found by it", shown(node.text)));
+  findings.warn(node, fmt::format("environment {} is not a plain name: no golden is found by it",
+                                  text::quoted(node.text, kShownWord)));
 }
 
 }  // namespace assay::recipe

@@ -24,7 +24,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 // A relation that does not hold, with everything that evidence may have.
-ReportCase diverged() {
+ReportCase broken_relation() {
   ReportCase made = sample::one_case("moe/x@prefix_cache", Verdict::kDiverged,
                                      "generated_tokens: request 0: golden 5, result 77 (and 1 more)");
   made.relation = "prefix_cache";
@@ -59,7 +59,7 @@ ReportRun run_of(ReportCase report) {
 }
 
 TEST(Wording, GoldenBecomesReferenceButInQuotesAndNames) {
-  const ReportCase report = diverged();
+  const ReportCase report = broken_relation();
   EXPECT_EQ(worded(report, "the golden's token, golden 5. A golden: golden."),
             "the reference's token, reference 5. A reference: reference.");
   EXPECT_EQ(worded(report, "golden has \"a golden \\\" golden\", golden"),
@@ -73,7 +73,7 @@ TEST(Wording, GoldenBecomesReferenceButInQuotesAndNames) {
 }
 
 TEST(RelationReport, PageNamesTheTwoWaysAndNoGolden) {
-  const std::string page = html_page(run_of(diverged()));
+  const std::string page = html_page(run_of(broken_relation()));
   const metamorphic::RelationInfo& info = metamorphic::info_of(metamorphic::Relation::kPrefixCache);
   for (const std::string_view text : {info.reference, info.changed, info.mechanism}) {
     EXPECT_THAT(page, HasSubstr(std::string(text)));
@@ -94,7 +94,7 @@ TEST(RelationReport, PageNamesTheTwoWaysAndNoGolden) {
 }
 
 TEST(RelationReport, EveryFormatSaysWhichRelationJudged) {
-  const ReportRun run = run_of(diverged());
+  const ReportRun run = run_of(broken_relation());
   const nlohmann::json json = nlohmann::json::parse(report_json(run));
   EXPECT_EQ(json["cases"][0]["relation"], "prefix_cache");
   EXPECT_THAT(json["cases"][0]["reason"].get<std::string>(), HasSubstr("reference 5, result 77"));

@@ -130,19 +130,4 @@ Status write_file(const std::filesystem::path& file, std::string_view text) {
   return {};
 }
 
-Result<std::string> read_file(const std::filesystem::path& file) {
-  Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) return not_found(file.string() + ": no such file");
-  if (!fd) return failed("cannot be opened", file);
-  std::string text;
-  std::array<char, 1 << 16> buffer;
-  while (true) {
-    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed("cannot be read", file);
-    if (n == 0) return text;
-    text.append(buffer.data(), static_cast<size_t>(n));
-  }
-}
-
 }  // namespace assay::run

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "assay/status.h"
+#include "core/golden/file.h"
 
 namespace assay::run {
 
@@ -86,6 +87,5 @@ Result<std::vector<std::string>> read_event_lines(const std::filesystem::path& f
 
 // Writes a whole file through a temporary one beside it. Fails with kInfra.
 Status write_file(const std::filesystem::path& file, std::string_view text);
-Result<std::string> read_file(const std::filesystem::path& file);
 
 }  // namespace assay::run

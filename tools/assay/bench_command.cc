@@ -19,7 +19,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kUsage = "assay bench decode|prefill|load [CASE] [options] [-- MODEL_ARGS]";
+constexpr const char* kBenchUsage = "assay bench decode|prefill|load [CASE] [options] [-- MODEL_ARGS]";
 
 // A device or a memory that is too small is no wrong command line.
 int fail_measuring(const Status& status) {
@@ -167,16 +167,16 @@ int bench_command(const Words& given_words) {
                                                                                             "one JSON object a line");
   const auto dashes = std::find(words.begin(), words.end(), "--");
   po::variables_map values;
-  if (const auto code = parse(kUsage, options, "words", Words(words.begin(), dashes), &values)) return *code;
+  if (const auto code = parse(kBenchUsage, options, "words", Words(words.begin(), dashes), &values)) return *code;
   Words given = all(values, "words");
   const std::string what = given.empty() ? "" : given.front();
   if (what != "decode" && what != "prefill" && what != "load") {
-    return refuse(kUsage, (what.empty() ? "bench: nothing" : "bench: '" + what + "'") +
-                              " to measure, expected decode, prefill or load");
+    return refuse(kBenchUsage, (what.empty() ? "bench: nothing" : "bench: '" + what + "'") +
+                                   " to measure, expected decode, prefill or load");
   }
   given.erase(given.begin());
   if (dashes != words.end() && !given.empty()) {
-    return refuse(kUsage, "bench: a case and MODEL_ARGS together, expected one of them");
+    return refuse(kBenchUsage, "bench: a case and MODEL_ARGS together, expected one of them");
   }
   if (dashes != words.end()) given.assign(dashes + 1, words.end());
   const auto settings = parse_settings(all(values, "set"));

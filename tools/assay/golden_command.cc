@@ -14,7 +14,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kUsage = "assay golden lint [PATH]... [options]";
+constexpr const char* kGoldenUsage = "assay golden lint [PATH]... [options]";
 
 std::string json_of(const govern::LintReport& report) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
@@ -71,7 +71,7 @@ int lint_command(const Words& words) {
       "require-provenance", "goldens without provenance are errors")("notes", "print every note, not one of a kind")(
       "json", "print one JSON object");
   po::variables_map values;
-  if (const auto code = parse(kUsage, options, "path", words, &values)) return *code;
+  if (const auto code = parse(kGoldenUsage, options, "path", words, &values)) return *code;
   Words paths = all(values, "path");
   if (paths.empty()) paths = {"."};
   const auto settings = parse_settings(all(values, "set"));
@@ -98,9 +98,9 @@ int lint_command(const Words& words) {
 
 int golden_command(const Words& words) {
   if (!words.empty() && words[0] == "lint") return lint_command({words.begin() + 1, words.end()});
-  if (words.empty()) return refuse(kUsage, "golden: expected lint");
-  if (words[0] != "--help") return refuse(kUsage, "golden: '" + words[0] + "': expected lint");
-  std::cout << "usage: " << kUsage << "\n\n  lint   find golden files that cannot do their work\n";
+  if (words.empty()) return refuse(kGoldenUsage, "golden: expected lint");
+  if (words[0] != "--help") return refuse(kGoldenUsage, "golden: '" + words[0] + "': expected lint");
+  std::cout << "usage: " << kGoldenUsage << "\n\n  lint   find golden files that cannot do their work\n";
   return kExitOk;
 }
 

@@ -23,7 +23,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kUsage = "assay new CASE_DIR [--like CASE | --checkpoint DIR] [--prompt TEXT]... [options]";
+constexpr const char* kNewUsage = "assay new CASE_DIR [--like CASE | --checkpoint DIR] [--prompt TEXT]... [options]";
 constexpr const char* kPrompt = "Everyone is permitted to copy and distribute verbatim copies";
 
 constexpr size_t kMostPromptBytes = size_t{1} << 30;
@@ -254,15 +254,15 @@ int new_command(const Words& words) {
       "metamorphic", "judged by relations, without a golden (the default without --metrics)")(
       "plugin-path", po::value<Words>(), "folder to look for --engine and --metrics in first; repeatable");
   po::variables_map values;
-  if (const auto code = parse(kUsage, options, "case", words, &values)) return *code;
+  if (const auto code = parse(kNewUsage, options, "case", words, &values)) return *code;
   const Words folders = all(values, "case");
   if (folders.size() != 1) {
-    return refuse(kUsage, "new: " + std::to_string(folders.size()) + " folders given, expected one");
+    return refuse(kNewUsage, "new: " + std::to_string(folders.size()) + " folders given, expected one");
   }
   const auto text = [&values](const char* name) { return values[name].as<std::string>(); };
   for (const char* name : {"like", "checkpoint", "tokenizer-type", "tokenizer-model", "prompt-file", "engine"}) {
     if (values[name].defaulted() || !text(name).empty()) continue;
-    return refuse(kUsage, fmt::format("new: --{} is empty", name));
+    return refuse(kNewUsage, fmt::format("new: --{} is empty", name));
   }
   NewCase wanted{.folder = fs::path(folders[0] + "/").lexically_normal().parent_path(),
                  .like = text("like"),

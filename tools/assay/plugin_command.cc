@@ -11,7 +11,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kUsage =
+constexpr const char* kPluginUsage =
     "assay plugin list|doctor [--plugin-path DIR]... [--json]\n"
     "       assay plugin new NAME [options]      write a new plugin, see 'assay plugin new --help'\n"
     "       assay plugin test FILE.so [options]  examine one, see 'assay plugin test --help'";
@@ -54,14 +54,14 @@ int plugin_command(const Words& words) {
   options.add_options()("plugin-path", po::value<Words>(), "folder to look in first; repeatable")("json", "print JSON")(
       "action", po::value<Words>(), "list: what would be used; doctor: every file and its trouble");
   po::variables_map values;
-  if (const auto code = parse(kUsage, options, "action", words, &values)) return *code;
+  if (const auto code = parse(kPluginUsage, options, "action", words, &values)) return *code;
   const Words actions = all(values, "action");
   if (actions.size() != 1 || (actions[0] != "list" && actions[0] != "doctor")) {
     const std::string seen = actions.size() > 1 && (actions[0] == "list" || actions[0] == "doctor")
                                  ? actions[0] + ": '" + actions[1] + "': no such word is expected"
                              : actions.empty() ? "expected one of list, doctor, new, test"
                                                : "'" + actions[0] + "': expected one of list, doctor, new, test";
-    return refuse(kUsage, "plugin " + seen);
+    return refuse(kPluginUsage, "plugin " + seen);
   }
   const plugin::DoctorReport report = plugin::doctor(search_options(values));
   if (values.count("json") != 0) {

@@ -17,7 +17,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kUsage = "assay plugin new NAME [--kind engine|comparator|launcher] [--output DIR]";
+constexpr const char* kPluginNewUsage = "assay plugin new NAME [--kind engine|comparator|launcher] [--output DIR]";
 constexpr const char* kTemplateName = "example_minimal";  // what the templates call themselves
 constexpr size_t kLongestName = 48;
 
@@ -77,10 +77,10 @@ int plugin_new_command(const Words& words) {
       "output", po::value<std::string>()->default_value(""), "folder to write (default: <kind>_<name>)")(
       "plugin-path", po::value<Words>(), "folder whose plugins have names that are taken, too; repeatable");
   po::variables_map values;
-  if (const auto code = parse(kUsage, options, "name", words, &values)) return *code;
+  if (const auto code = parse(kPluginNewUsage, options, "name", words, &values)) return *code;
   const Words names = all(values, "name");
   if (names.size() != 1) {
-    return refuse(kUsage, "plugin new: " + std::to_string(names.size()) + " names given, expected one");
+    return refuse(kPluginNewUsage, "plugin new: " + std::to_string(names.size()) + " names given, expected one");
   }
   const std::string kind = values["kind"].as<std::string>();
   if (kind != "engine" && kind != "comparator" && kind != "launcher") {

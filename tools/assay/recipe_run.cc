@@ -11,12 +11,12 @@
 namespace assay::cli {
 namespace {
 
-constexpr size_t kLongestName = 150;  // bytes: it becomes the name of a folder
+constexpr size_t kLongestCaseName = 150;  // bytes: it becomes the name of a folder
 
 // What may stand in the name of a case and of its folder.
 std::string plain(const std::string& text) {
   std::string name;
-  for (const char c : text.substr(0, kLongestName)) {
+  for (const char c : text.substr(0, kLongestCaseName)) {
     const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                       std::string_view("_-.+,").find(c) != std::string_view::npos;
     name += good ? c : '_';

@@ -1,12 +1,11 @@
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <iostream>
 
 #include "core/discover/discover.h"
 #include "core/plugin/registry.h"
 #include "tools/assay/command.h"
+#include "tools/assay/run_options.h"
 #include "tools/self_test/campaign.h"
 #include "tools/self_test/kill_table.h"
 
@@ -17,13 +16,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kUsage = "assay self-test [options]";
+constexpr const char* kSelfTestUsage = "assay self-test [options]";
 constexpr const char* kBase = "testcases/moe/moe_10m_licences_self_test";
 constexpr const char* kKnown = "testcases/moe/moe_10m_licences_fp32_b4";
 constexpr int kMostSeeds = 9999;
-
-std::atomic<bool> cancel_requested{false};  // NOLINT: a signal handler can reach nothing else
-void request_cancel(int /*signal*/) { cancel_requested = true; }
 
 po::options_description description() {
   po::options_description options("options");
@@ -75,14 +71,12 @@ fs::path temporary_folder() {
 
 int self_test_command(const Words& words) {
   po::variables_map values;
-  if (const auto code = parse(kUsage, description(), "", words, &values)) return *code;
+  if (const auto code = parse(kSelfTestUsage, description(), "", words, &values)) return *code;
   Result<self_test::CampaignOptions> options = make_options(values);
   if (!options) return fail(options.status());
   const std::string output = values["output"].as<std::string>();
   const fs::path folder = output.empty() ? temporary_folder() : fs::absolute(output);
   if (folder.empty()) return fail(infra("no temporary folder can be made; name one with --output"));
-  std::signal(SIGINT, request_cancel);
-  std::signal(SIGTERM, request_cancel);
   const bool json = values.count("json") != 0;
   if (!json) options->progress = [](const std::string& line) { std::cerr << line << "\n"; };
   self_test::Workshop workshop({.folder = folder,
@@ -90,7 +84,7 @@ int self_test_command(const Words& words) {
                                 .environment = environment(),
                                 .plugins = search_options(values),
                                 .jobs = values["jobs"].as<int>(),
-                                .cancel = &cancel_requested});
+                                .cancel = cancel_on_signals()});
   const Result<self_test::SelfTestReport> report = self_test::run_campaign(*options, workshop);
   const bool passed = report && report->passed();
   std::error_code ignored;

@@ -21,7 +21,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kUsage = "assay show CASE [options], or: assay show --checkpoint DIR [--json]";
+constexpr const char* kShowUsage = "assay show CASE [options], or: assay show --checkpoint DIR [--json]";
 
 int print(const Result<std::string>& text) {
   if (!text) return fail(text.status());
@@ -156,14 +156,14 @@ int show_command(const Words& words) {
       "platform", po::value<std::string>()->default_value("cpu_x86_64"), "which golden files: platform")(
       "json", "print one JSON object");
   po::variables_map values;
-  if (const auto code = parse(kUsage, options, "case", words, &values)) return *code;
+  if (const auto code = parse(kShowUsage, options, "case", words, &values)) return *code;
   const Words paths = all(values, "case");
   const bool json = values.count("json") != 0;
   if (values.count("checkpoint") != 0 && paths.empty()) {
     return show_checkpoint(values["checkpoint"].as<std::string>(), json);
   }
   if (paths.size() != 1 || values.count("checkpoint") != 0) {
-    return refuse(kUsage, "show: expected one CASE, or --checkpoint DIR");
+    return refuse(kShowUsage, "show: expected one CASE, or --checkpoint DIR");
   }
   const auto settings = parse_settings(all(values, "set"));
   if (!settings) return fail(settings.status());

@@ -9,7 +9,7 @@
 namespace assay::bench {
 namespace {
 
-constexpr uint32_t kBlockSize = 64;  // tokens
+constexpr uint32_t kCacheBlock = 64;  // tokens
 constexpr int kProfiles = 3;
 
 assay_forward forward_of(const assay_run& run) {
@@ -29,8 +29,8 @@ Sequence::Sequence(const run::LoadedModel& model, void* cache, uint32_t blocks)
 
 Result<Sequence> Sequence::open(const run::LoadedModel& model, uint32_t positions) {
   auto spec = sdk::sized<assay_cache_spec>();
-  spec.block_size = kBlockSize;
-  spec.block_count = (positions + kBlockSize - 1) / kBlockSize;
+  spec.block_size = kCacheBlock;
+  spec.block_count = (positions + kCacheBlock - 1) / kCacheBlock;
   void* cache = nullptr;
   if (Status made = sdk::call(model.backend()->make_cache, model.model(), &spec, &cache); !made.ok()) return made;
   return Sequence(model, cache, spec.block_count);

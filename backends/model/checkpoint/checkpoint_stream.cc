@@ -12,7 +12,7 @@ namespace assay::model {
 namespace {
 
 // Read at a time: stays in a core's cache until its CRC is taken.
-constexpr int64_t kBlockBytes = int64_t{512} << 10;
+constexpr int64_t kStreamBytes = int64_t{512} << 10;
 
 // Whether the runs of the copy follow one another in the source without a gap.
 bool consecutive(const BoxCopy& copy) {
@@ -93,12 +93,12 @@ Result<uint32_t> CheckpointStream::read_part(Reader& reader, const Part& part, b
   const auto in_size = static_cast<int64_t>(part.in_size());
   const auto out_size = static_cast<int64_t>(dtype_size(to));
   const bool direct = from == to && copy.counts.empty();
-  if (!direct) reader.block.resize(static_cast<size_t>(kBlockBytes));
+  if (!direct) reader.block.resize(static_cast<size_t>(kStreamBytes));
   uint64_t at = static_cast<uint64_t>(part.blob.storage.data() - part.file.bytes().data()) + part.begin();
   uint32_t crc = 0;
   const int64_t elements = elements_of(copy);
   for (int64_t first = 0; first < elements;) {
-    const int64_t count = std::min(kBlockBytes / in_size, elements - first);
+    const int64_t count = std::min(kStreamBytes / in_size, elements - first);
     std::byte* block = direct ? part.request.dst + (copy.dst_first + first) * out_size : reader.block.data();
     const std::span<std::byte> bytes(block, static_cast<size_t>(count * in_size));
     if (Status s = reader.file.read(part.file, at, bytes); !s.ok()) return s;

@@ -143,24 +143,24 @@ std::vector<float> read_all(const Checkpoint& checkpoint, const std::string& key
   return values;
 }
 
-constexpr const char* kFc1 = "decoder.layers.mlp.experts.experts.linear_fc1.weight";
+constexpr const char* kExpertFc1 = "decoder.layers.mlp.experts.experts.linear_fc1.weight";
 
 TEST_F(RoundTrip, WeightsDependOnTheSeedAloneAndNotOnChunksFilesOrDtype) {
   CheckpointSpec spec = moe_spec();
   spec.dtype = Dtype::kFloat32;
   ASSERT_TRUE(write_checkpoint(spec, folder_.string()).ok());
-  const std::vector<float> first = read_all(*open(), kFc1);
+  const std::vector<float> first = read_all(*open(), kExpertFc1);
   spec.write = {.files = 4, .common_pt = true, .residue = 5, .reversed_strides = true};
   spec.chunks = {{"*linear_fc1*", -1, 3}, {"*", 0, 2}};
   ASSERT_TRUE(write_checkpoint(spec, folder_.string()).ok());
-  EXPECT_EQ(read_all(*open(), kFc1), first);
+  EXPECT_EQ(read_all(*open(), kExpertFc1), first);
   spec.dtype = Dtype::kBfloat16;
   ASSERT_TRUE(write_checkpoint(spec, folder_.string()).ok());
-  const std::vector<float> brain = read_all(*open(), kFc1);
+  const std::vector<float> brain = read_all(*open(), kExpertFc1);
   for (size_t i = 0; i < first.size(); ++i) ASSERT_EQ(brain[i], bf16_to_float(float_to_bf16(first[i])));
   spec.seed = 2;
   ASSERT_TRUE(write_checkpoint(spec, folder_.string()).ok());
-  EXPECT_NE(read_all(*open(), kFc1), brain);
+  EXPECT_NE(read_all(*open(), kExpertFc1), brain);
 }
 
 TEST_F(RoundTrip, WeightsAreNormalAndGammasLieAroundOne) {
@@ -170,7 +170,7 @@ TEST_F(RoundTrip, WeightsAreNormalAndGammasLieAroundOne) {
   const auto checkpoint = open();
   double sum = 0;
   double squares = 0;
-  const std::vector<float> weights = read_all(*checkpoint, kFc1);
+  const std::vector<float> weights = read_all(*checkpoint, kExpertFc1);
   for (float w : weights) {
     sum += w;
     squares += double{w} * w;
@@ -199,7 +199,7 @@ TEST_F(RoundTrip, WhatIsAddedToTheResidualMayHaveAStandardDeviationOfItsOwn) {
   for (const char* key : {"mlp.experts.experts.linear_fc2.weight", "self_attention.linear_proj.weight"}) {
     EXPECT_NEAR(deviation(layers + key), 0.125, 0.01) << key;
   }
-  EXPECT_NEAR(deviation(kFc1), 0.5, 0.015);
+  EXPECT_NEAR(deviation(kExpertFc1), 0.5, 0.015);
   EXPECT_NEAR(deviation(layers + "self_attention.linear_qkv.weight"), 0.5, 0.03);
 }
 
@@ -234,8 +234,8 @@ TEST_F(RoundTrip, KeysFollowTheArchitecture) {
   ASSERT_TRUE(write_checkpoint(spec, folder_.string()).ok());
   const auto te = open();
   EXPECT_EQ(te->contents().find("decoder.layers.pre_mlp_layernorm.weight")->shape, (std::vector<int64_t>{3, 32}));
-  EXPECT_EQ(te->contents().find(kFc1)->shape, (std::vector<int64_t>{3, 4, 48, 32}));
-  EXPECT_EQ(te->contents().find(kFc1)->chunks.size(), 24U);
+  EXPECT_EQ(te->contents().find(kExpertFc1)->shape, (std::vector<int64_t>{3, 4, 48, 32}));
+  EXPECT_EQ(te->contents().find(kExpertFc1)->chunks.size(), 24U);
   spec.model.moe_layers = {false, false, false};
   spec.model.linear_bias = true;
   spec.model.norm = Norm::kLayerNorm;
@@ -260,14 +260,14 @@ TEST_F(RoundTrip, ConcurrentReadersSeeTheSameBytes) {
   spec.default_chunks = false;  // one chunk: all threads need its CRC at once
   ASSERT_TRUE(write_checkpoint(spec, folder_.string()).ok());
   const auto checkpoint = open();
-  const std::vector<float> expected = read_all(*open(), kFc1);
+  const std::vector<float> expected = read_all(*open(), kExpertFc1);
   std::vector<float> seen(expected.size());
   std::vector<std::thread> threads;
   for (int64_t expert = 0; expert < 4; ++expert) {
     threads.emplace_back([&, expert] {
       for (int64_t layer = 0; layer < 3; ++layer) {
         float* out = seen.data() + (layer * 4 + expert) * 48 * 32;
-        const Status status = checkpoint->read(kFc1, std::array<int64_t, 2>{layer, expert}, Dtype::kFloat32, out);
+        const Status status = checkpoint->read(kExpertFc1, std::array<int64_t, 2>{layer, expert}, Dtype::kFloat32, out);
         EXPECT_TRUE(status.ok()) << status.message();
         checkpoint->drop_pages();
       }

@@ -5,7 +5,7 @@
 namespace assay::model {
 namespace {
 
-constexpr uint64_t kLocalSize = 30;
+constexpr uint64_t kLocalHeader = 30;
 constexpr uint64_t kExtraHeader = 4;
 constexpr uint64_t kIn32 = 0xffffffffULL;  // sizes from here on are in zip64 fields
 
@@ -34,7 +34,7 @@ uint64_t descriptor_size(uint64_t size) { return size >= kIn32 ? 24 : 16; }
 }  // namespace
 
 uint64_t ZipWriter::data_offset(uint64_t at, std::string_view name) {
-  const uint64_t unpadded = at + kLocalSize + name.size() + kExtraHeader;
+  const uint64_t unpadded = at + kLocalHeader + name.size() + kExtraHeader;
   return (unpadded + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -45,7 +45,7 @@ uint64_t ZipWriter::member_end(uint64_t at, std::string_view name, uint64_t size
 // The padding is an extra field 'FB' of 'Z's, as torch writes it; CRC and sizes follow in the data descriptor.
 void ZipWriter::begin(std::string_view name) {
   const uint64_t at = sink_.offset() - base_;
-  const uint64_t padding = data_offset(at, name) - at - kLocalSize - name.size() - kExtraHeader;
+  const uint64_t padding = data_offset(at, name) - at - kLocalHeader - name.size() - kExtraHeader;
   Record local;
   local.u32(0x04034b50).u16(0).u16(0x0808).u16(0).u16(0).u16(0).u32(0).u32(0).u32(0);
   local.u16(name.size()).u16(kExtraHeader + padding).text(name).text("FB").u16(padding);

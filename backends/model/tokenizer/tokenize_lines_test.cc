@@ -37,7 +37,7 @@ Outcome run(const std::string& in, bool decode = false) {
   return {std::move(status), output.str()};
 }
 
-std::string failure(const std::string& in, bool decode = false) {
+std::string line_failure(const std::string& in, bool decode = false) {
   const Outcome outcome = run(in, decode);
   EXPECT_FALSE(outcome.status.ok()) << in;
   EXPECT_THAT(outcome.status.message(), Not(HasSubstr("\n")));
@@ -67,44 +67,44 @@ TEST(TokenizeLines, DecodingTheIdsGivesTheTextBack) {
 
 TEST(TokenizeLines, BadLinesAreNamedByNumber) {
   const std::string good = "{\"text\": \"a\"}\n";
-  EXPECT_THAT(failure(good + "{\"text\": \"\xFF\"}\n"), HasSubstr("line 2: invalid UTF-8 at byte offset 10"));
-  EXPECT_THAT(failure(good + "{\"text\": \"\xED\xA0\x80\"}\n"),
+  EXPECT_THAT(line_failure(good + "{\"text\": \"\xFF\"}\n"), HasSubstr("line 2: invalid UTF-8 at byte offset 10"));
+  EXPECT_THAT(line_failure(good + "{\"text\": \"\xED\xA0\x80\"}\n"),
               HasSubstr("line 2: invalid UTF-8 at byte offset 10: a lone"));
-  EXPECT_THAT(failure(good + good + "{\"text\": \"\\ud800\"}\n"), HasSubstr("line 3: a lone surrogate escape"));
-  EXPECT_THAT(failure("{\"text\": \"\\ud800x\"}"), HasSubstr("line 1: a lone surrogate escape"));
-  EXPECT_THAT(failure("{\"text\": \"\\ud800\\u0041\"}"), HasSubstr("line 1: a lone surrogate escape"));
-  EXPECT_THAT(failure("{\"text\": \"\\udc00\"}"), HasSubstr("line 1: a lone surrogate escape"));
-  EXPECT_THAT(failure("{\"other\": \"\\udc00\", \"text\": \"a\"}"), HasSubstr("line 1: a lone surrogate escape"));
-  EXPECT_THAT(failure("\n" + good), HasSubstr("line 1: empty line"));
-  EXPECT_THAT(failure(good + "\n" + good), HasSubstr("line 2: empty line"));
-  EXPECT_THAT(failure(good + " \r\n"), HasSubstr("line 2: empty line"));
-  EXPECT_THAT(failure("{\"text\": \"a\""), HasSubstr("line 1: not JSON at byte offset 12: "));
-  EXPECT_THAT(failure("{\"text\": \"a\"} x"), HasSubstr("line 1: not JSON at byte offset"));
-  EXPECT_THAT(failure("{\"text\": \"a\"}\0junk"s), HasSubstr("line 1: not JSON: a NUL byte at byte offset 13"));
-  EXPECT_THAT(failure("{\"text\": \"a\tb\"}"), HasSubstr("line 1: not JSON at byte offset"));
-  EXPECT_THAT(failure("\xEF\xBB\xBF" + good), HasSubstr("line 1: a byte order mark"));
-  EXPECT_THAT(failure("{\"ids\": [1]}"), HasSubstr("line 1: field 'text' is missing"));
-  EXPECT_THAT(failure("{\"text\": 1}"), HasSubstr("line 1: field 'text' has another type"));
-  EXPECT_THAT(failure("{\"text\": null}"), HasSubstr("line 1: field 'text' has another type"));
-  EXPECT_THAT(failure("{\"text\": [\"a\"]}"), HasSubstr("line 1: field 'text' has another type"));
-  EXPECT_THAT(failure("{\"text\": {\"text\": \"a\"}}"), HasSubstr("line 1: field 'text' has another type"));
-  EXPECT_THAT(failure("{\"text\": \"a\", \"text\": \"b\"}"), HasSubstr("line 1: key 'text' is there twice"));
-  EXPECT_THAT(failure("{\"a\": 1, \"a\": 1, \"text\": \"b\"}"), HasSubstr("line 1: key 'a' is there twice"));
-  EXPECT_THAT(failure("[\"text\"]"), HasSubstr("line 1: a JSON list"));
-  EXPECT_THAT(failure("\"text\""), HasSubstr("line 1: not a JSON object"));
+  EXPECT_THAT(line_failure(good + good + "{\"text\": \"\\ud800\"}\n"), HasSubstr("line 3: a lone surrogate escape"));
+  EXPECT_THAT(line_failure("{\"text\": \"\\ud800x\"}"), HasSubstr("line 1: a lone surrogate escape"));
+  EXPECT_THAT(line_failure("{\"text\": \"\\ud800\\u0041\"}"), HasSubstr("line 1: a lone surrogate escape"));
+  EXPECT_THAT(line_failure("{\"text\": \"\\udc00\"}"), HasSubstr("line 1: a lone surrogate escape"));
+  EXPECT_THAT(line_failure("{\"other\": \"\\udc00\", \"text\": \"a\"}"), HasSubstr("line 1: a lone surrogate escape"));
+  EXPECT_THAT(line_failure("\n" + good), HasSubstr("line 1: empty line"));
+  EXPECT_THAT(line_failure(good + "\n" + good), HasSubstr("line 2: empty line"));
+  EXPECT_THAT(line_failure(good + " \r\n"), HasSubstr("line 2: empty line"));
+  EXPECT_THAT(line_failure("{\"text\": \"a\""), HasSubstr("line 1: not JSON at byte offset 12: "));
+  EXPECT_THAT(line_failure("{\"text\": \"a\"} x"), HasSubstr("line 1: not JSON at byte offset"));
+  EXPECT_THAT(line_failure("{\"text\": \"a\"}\0junk"s), HasSubstr("line 1: not JSON: a NUL byte at byte offset 13"));
+  EXPECT_THAT(line_failure("{\"text\": \"a\tb\"}"), HasSubstr("line 1: not JSON at byte offset"));
+  EXPECT_THAT(line_failure("\xEF\xBB\xBF" + good), HasSubstr("line 1: a byte order mark"));
+  EXPECT_THAT(line_failure("{\"ids\": [1]}"), HasSubstr("line 1: field 'text' is missing"));
+  EXPECT_THAT(line_failure("{\"text\": 1}"), HasSubstr("line 1: field 'text' has another type"));
+  EXPECT_THAT(line_failure("{\"text\": null}"), HasSubstr("line 1: field 'text' has another type"));
+  EXPECT_THAT(line_failure("{\"text\": [\"a\"]}"), HasSubstr("line 1: field 'text' has another type"));
+  EXPECT_THAT(line_failure("{\"text\": {\"text\": \"a\"}}"), HasSubstr("line 1: field 'text' has another type"));
+  EXPECT_THAT(line_failure("{\"text\": \"a\", \"text\": \"b\"}"), HasSubstr("line 1: key 'text' is there twice"));
+  EXPECT_THAT(line_failure("{\"a\": 1, \"a\": 1, \"text\": \"b\"}"), HasSubstr("line 1: key 'a' is there twice"));
+  EXPECT_THAT(line_failure("[\"text\"]"), HasSubstr("line 1: a JSON list"));
+  EXPECT_THAT(line_failure("\"text\""), HasSubstr("line 1: not a JSON object"));
 }
 
 TEST(TokenizeLines, BadIdsAreNamedByLineAndIndex) {
-  EXPECT_THAT(failure("{\"ids\": [1, 2.5]}", true), HasSubstr("line 1: field 'ids', index 1: not an integer"));
-  EXPECT_THAT(failure("{\"ids\": [1, \"2\"]}", true), HasSubstr("index 1: not an integer"));
-  EXPECT_THAT(failure("{\"ids\": [1, [2]]}", true), HasSubstr("field 'ids' has another type"));
-  EXPECT_THAT(failure("{\"ids\": 1}", true), HasSubstr("field 'ids' has another type"));
-  EXPECT_THAT(failure("{\"ids\": {\"a\": 1}}", true), HasSubstr("field 'ids' has another type"));
-  EXPECT_THAT(failure("{\"ids\": [4294967296]}", true), HasSubstr("index 0: 4294967296 is no 32-bit integer"));
-  EXPECT_THAT(failure("{\"ids\": [99999999999999999999]}", true), HasSubstr("index 0: not an integer"));
-  EXPECT_THAT(failure("{\"ids\": [1]}\n{\"ids\": [1, 272]}", true),
+  EXPECT_THAT(line_failure("{\"ids\": [1, 2.5]}", true), HasSubstr("line 1: field 'ids', index 1: not an integer"));
+  EXPECT_THAT(line_failure("{\"ids\": [1, \"2\"]}", true), HasSubstr("index 1: not an integer"));
+  EXPECT_THAT(line_failure("{\"ids\": [1, [2]]}", true), HasSubstr("field 'ids' has another type"));
+  EXPECT_THAT(line_failure("{\"ids\": 1}", true), HasSubstr("field 'ids' has another type"));
+  EXPECT_THAT(line_failure("{\"ids\": {\"a\": 1}}", true), HasSubstr("field 'ids' has another type"));
+  EXPECT_THAT(line_failure("{\"ids\": [4294967296]}", true), HasSubstr("index 0: 4294967296 is no 32-bit integer"));
+  EXPECT_THAT(line_failure("{\"ids\": [99999999999999999999]}", true), HasSubstr("index 0: not an integer"));
+  EXPECT_THAT(line_failure("{\"ids\": [1]}\n{\"ids\": [1, 272]}", true),
               HasSubstr("line 2: id 272 at index 1: expected 0 to 271"));
-  EXPECT_THAT(failure("{\"text\": \"a\"}", true), HasSubstr("field 'ids' is missing"));
+  EXPECT_THAT(line_failure("{\"text\": \"a\"}", true), HasSubstr("field 'ids' is missing"));
 }
 
 TEST(TokenizeLines, LinesBeforeABadOneHaveBeenWritten) {

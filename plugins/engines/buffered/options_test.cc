@@ -8,8 +8,8 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(const std::string& json) {
-  const Result<BufferedOptions> options = parse_buffered_options(json);
+std::string refusal(const std::string& text) {
+  const Result<BufferedOptions> options = parse_buffered_options(text);
   return options ? "ok" : options.status().message();
 }
 

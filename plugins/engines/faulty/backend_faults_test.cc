@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr size_t kRequests = 6;
+constexpr size_t kFaultyRequests = 6;
 
 // Stands for the model that the faulty engine opens besides the right one.
 ToyModel* wrong_toy() {
@@ -53,7 +53,7 @@ class FaultyBackend : public testing::Test {
       }
       return code;
     };
-    for (size_t i = 0; i < kRequests; ++i) {
+    for (size_t i = 0; i < kFaultyRequests; ++i) {
       ToyRequest request{.ids = {}, .max_new_tokens = 12, .want = ASSAY_WANT_LOGPROBS | ASSAY_WANT_ROUTING};
       for (int32_t p = 0; p < 6; ++p) request.ids.push_back(static_cast<int32_t>(i) * 7 + 2 * p + 1);
       request.sampling.prompt_index = i;
@@ -75,7 +75,7 @@ class FaultyBackend : public testing::Test {
     const size_t lines = host_.lines().size();
     Result<std::unique_ptr<FaultyEngine>> engine = FaultyEngine::open(config, host_.host());
     EXPECT_TRUE(engine.ok()) << engine.status().message();
-    for (size_t i = 0; i < kRequests; ++i) EXPECT_TRUE(submit(engine->get(), i, requests_[i]).ok());
+    for (size_t i = 0; i < kFaultyRequests; ++i) EXPECT_TRUE(submit(engine->get(), i, requests_[i]).ok());
     Outcome outcome;
     const Status drained = drain(engine->get(), &outcome);
     EXPECT_TRUE(drained.ok()) << drained.message();
@@ -94,7 +94,7 @@ class FaultyBackend : public testing::Test {
     bad_ = run(fault, seed, max_requests);
     good_ = good.finished;
     std::set<size_t> changed;
-    for (size_t i = 0; i < kRequests; ++i) {
+    for (size_t i = 0; i < kFaultyRequests; ++i) {
       if (!same(bad_.finished.at(i), good.finished.at(i))) changed.insert(i);
     }
     return changed;
@@ -104,7 +104,7 @@ class FaultyBackend : public testing::Test {
   void expect_victims(Fault fault, size_t least_places) {
     std::set<std::string> places;
     for (uint64_t seed = 0; seed < 12; ++seed) {
-      EXPECT_EQ(struck(fault, seed), std::set<size_t>{seed % kRequests}) << to_string(fault) << " seed " << seed;
+      EXPECT_EQ(struck(fault, seed), std::set<size_t>{seed % kFaultyRequests}) << to_string(fault) << " seed " << seed;
       ASSERT_FALSE(planted_.empty()) << to_string(fault) << " seed " << seed;
       EXPECT_THAT(planted_[0], HasSubstr("planted " + std::string(to_string(fault)) + ": "));
       places.insert(planted_[0]);
@@ -128,12 +128,12 @@ TEST_F(FaultyBackend, FeedingFaultsStrikeTheVictimAlone) {
                             Fault::kSampled, Fault::kWrongToken}) {
     expect_victims(fault, 10);
   }
-  expect_victims(Fault::kLastTokenUnseen, kRequests);
+  expect_victims(Fault::kLastTokenUnseen, kFaultyRequests);
 }
 
 TEST_F(FaultyBackend, StaleKvStrikesRequestsThatHaveAPredecessor) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
-    EXPECT_EQ(struck(Fault::kStaleKv, seed), std::set<size_t>{2 + seed % kRequests % (kRequests - 2)});
+    EXPECT_EQ(struck(Fault::kStaleKv, seed), std::set<size_t>{2 + seed % kFaultyRequests % (kFaultyRequests - 2)});
   }
   EXPECT_TRUE(struck(Fault::kStaleKv, 1, 6).empty()) << "one batch: nobody was there before";
   EXPECT_TRUE(planted_.empty());
@@ -151,7 +151,7 @@ TEST_F(FaultyBackend, BufferedInsideGivesWhatBufferedGivesAndIsStruckAsWell) {
   inner_ = "buffered";
   config_ = "{}";  // not one that buffered could read
   const Outcome paged = run(Fault::kNone, std::nullopt);
-  for (size_t i = 0; i < kRequests; ++i) {
+  for (size_t i = 0; i < kFaultyRequests; ++i) {
     EXPECT_TRUE(same(paged.finished.at(i), legacy.finished.at(i))) << i;
     EXPECT_THAT(paged.finished.at(i).extra, HasSubstr(R"("engine_counters":{)"));
   }
@@ -166,9 +166,9 @@ TEST_F(FaultyBackend, BufferedInsideGivesWhatBufferedGivesAndIsStruckAsWell) {
 TEST_F(FaultyBackend, WhatComesBeforeTheStepIsRight) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     struck(Fault::kWrongToken, seed);
-    const EngineResult& bad = bad_.finished.at(seed % kRequests);
-    const EngineResult& good = good_.at(seed % kRequests);
-    const size_t step = Places(seed, kRequests).pick(kEarlySteps);
+    const EngineResult& bad = bad_.finished.at(seed % kFaultyRequests);
+    const EngineResult& good = good_.at(seed % kFaultyRequests);
+    const size_t step = Places(seed, kFaultyRequests).pick(kEarlySteps);
     EXPECT_TRUE(std::equal(bad.tokens.begin(), bad.tokens.begin() + static_cast<ptrdiff_t>(step), good.tokens.begin()));
     if (bad.tokens.size() == step) continue;  // the second best is the end
     EXPECT_NE(bad.tokens[step], good.tokens[step]);
@@ -179,7 +179,7 @@ TEST_F(FaultyBackend, WhatComesBeforeTheStepIsRight) {
 TEST_F(FaultyBackend, ChunkBordersLeaveTheFirstChunkRight) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     struck(Fault::kOffByOnePrefill, seed);
-    const size_t border = 1 + Places(seed, kRequests).pick(5);
+    const size_t border = 1 + Places(seed, kFaultyRequests).pick(5);
     const std::vector<double>& bad = bad_.finished.at(seed).prompt_logprobs;
     const std::vector<double>& good = good_.at(seed).prompt_logprobs;
     for (size_t i = 0; i < border; ++i) EXPECT_EQ(bad[i], good[i]) << seed;
@@ -224,7 +224,7 @@ TEST_F(FaultyBackend, PromptsArriveChanged) {
   for (const Fault fault : {Fault::kDoubledFirstToken, Fault::kPromptHeadTruncated, Fault::kPromptTailTruncated,
                             Fault::kPromptTokenChanged}) {
     for (uint64_t seed = 0; seed < 12; ++seed) {
-      const size_t victim = seed % kRequests;
+      const size_t victim = seed % kFaultyRequests;
       EXPECT_EQ(struck(fault, seed), std::set<size_t>{victim}) << to_string(fault) << " seed " << seed;
       EXPECT_NE(bad_.finished.at(victim).prompt_ids, requests_[victim].ids);
       EXPECT_EQ(planted_.size(), 1U);
@@ -237,7 +237,7 @@ TEST_F(FaultyBackend, SeedOfTheRequestIsTheSeed) {
   const std::string options = R"({"fault": "doubled_first_token", "seed_of_request": true})";
   auto engine = open_on_toy<FaultyEngine>(&model_, host_, options);
   ASSERT_TRUE(engine.ok()) << engine.status().message();
-  for (size_t i = 0; i < kRequests; ++i) EXPECT_TRUE(submit(engine->get(), i, requests_[i]).ok());
+  for (size_t i = 0; i < kFaultyRequests; ++i) EXPECT_TRUE(submit(engine->get(), i, requests_[i]).ok());
   Outcome outcome;
   EXPECT_TRUE(drain(engine->get(), &outcome).ok());
   ASSERT_EQ(host_.lines().size(), 1U);
@@ -245,7 +245,7 @@ TEST_F(FaultyBackend, SeedOfTheRequestIsTheSeed) {
 }
 
 TEST_F(FaultyBackend, SlowFaultsWaitAndChangeNothingElse) {
-  requests_.resize(kRequests);
+  requests_.resize(kFaultyRequests);
   for (ToyRequest& request : requests_) request.max_new_tokens = 2;
   for (const Fault fault : {Fault::kSlowTokens, Fault::kThroughputCollapse}) {
     const auto begin = std::chrono::steady_clock::now();

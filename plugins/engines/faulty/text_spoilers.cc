@@ -15,7 +15,7 @@ size_t judged(const std::string& text) {
   return text::count(std::string_view(text).substr(0, text::first_blank_line(text)));
 }
 
-std::string at(size_t index) { return "character " + std::to_string(index); }
+std::string character_at(size_t index) { return "character " + std::to_string(index); }
 
 Where truncate(EngineResult* result, const Spoil& spoil) {
   if (!result->text || judged(*result->text) < 2) return std::nullopt;
@@ -30,14 +30,14 @@ Where lose_character(EngineResult* result, const Spoil& spoil) {
   const size_t index = spoil.places.pick(judged(*result->text));
   const size_t offset = text::offset_of(*result->text, index);
   result->text->erase(offset, text::offset_of(*result->text, index + 1) - offset);
-  return at(index);
+  return character_at(index);
 }
 
 Where break_utf8(EngineResult* result, const Spoil& spoil) {
   if (!result->text || judged(*result->text) == 0) return std::nullopt;
   const size_t index = spoil.places.pick(judged(*result->text));
   (*result->text)[text::offset_of(*result->text, index)] = '\xFF';
-  return at(index);
+  return character_at(index);
 }
 
 Where lose_space(EngineResult* result, const Spoil& /*spoil*/) {

@@ -9,7 +9,7 @@ namespace {
 
 using Where = std::optional<std::string>;
 
-std::string at(size_t index) { return "token " + std::to_string(index); }
+std::string token_at(size_t index) { return "token " + std::to_string(index); }
 
 // A token of this request that is not `other`; nullopt where all are alike.
 std::optional<int32_t> another_token(const EngineResult& result, int32_t other, size_t choice) {
@@ -25,7 +25,7 @@ Where drop(EngineResult* result, const Spoil& spoil) {
   const size_t index = spoil.places.pick(result->tokens.size());
   erase_token(result, index);
   decode_again(result, *spoil.codec);
-  return at(index);
+  return token_at(index);
 }
 
 Where duplicate(EngineResult* result, const Spoil& spoil) {
@@ -33,7 +33,7 @@ Where duplicate(EngineResult* result, const Spoil& spoil) {
   const size_t index = spoil.places.pick(result->tokens.size());
   insert_token(result, index, result->tokens[index], index);
   decode_again(result, *spoil.codec);
-  return at(index);
+  return token_at(index);
 }
 
 Where swap_neighbours(EngineResult* result, const Spoil& spoil) {
@@ -45,7 +45,7 @@ Where swap_neighbours(EngineResult* result, const Spoil& spoil) {
   const size_t index = unlike[spoil.places.pick(unlike.size())];
   std::swap(result->tokens[index], result->tokens[index + 1]);
   decode_again(result, *spoil.codec);
-  return at(index);
+  return token_at(index);
 }
 
 Where replace(EngineResult* result, const Spoil& spoil, size_t index, size_t choice) {
@@ -53,7 +53,7 @@ Where replace(EngineResult* result, const Spoil& spoil, size_t index, size_t cho
   if (!token) return std::nullopt;
   result->tokens[index] = *token;
   decode_again(result, *spoil.codec);
-  return at(index) + " is " + std::to_string(*token);
+  return token_at(index) + " is " + std::to_string(*token);
 }
 
 Where wrong_last(EngineResult* result, const Spoil& spoil) {

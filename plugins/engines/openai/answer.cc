@@ -20,20 +20,6 @@ std::string shown(const Json& json) {
   return text::quoted(json.dump(-1, ' ', true, Json::error_handler_t::replace), 60);
 }
 
-// Byte offset of the first byte that is no UTF-8.
-std::optional<size_t> first_wrong_byte(std::string_view bytes) {
-  for (size_t i = 0; i < bytes.size();) {
-    if (static_cast<unsigned char>(bytes[i]) < 0x80) {
-      ++i;
-      continue;
-    }
-    const text::CodePoint point = text::decode(bytes, i);
-    if (!point.valid) return i;
-    i += point.length;
-  }
-  return std::nullopt;
-}
-
 const Json* member(const Json& object, const char* name) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(name);
@@ -372,7 +358,7 @@ bool has_ids(const std::vector<AnswerToken>& tokens) {
 }
 
 Result<Answer> parse_answer(std::string_view body, bool chat) {
-  if (const std::optional<size_t> wrong = first_wrong_byte(body)) {
+  if (const std::optional<size_t> wrong = text::ill_formed(body)) {
     return invalid(fmt::format("the answer is no UTF-8 at byte {} of {}", *wrong, body.size()));
   }
   if (const std::string twice = json::repeated_key(body); !twice.empty()) {

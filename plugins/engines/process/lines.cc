@@ -15,7 +15,7 @@
 namespace assay::engines {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr size_t kShown = 60;  // code points of a line in a message
 

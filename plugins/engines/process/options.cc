@@ -14,7 +14,7 @@
 namespace assay::engines {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr const char* kWhat = "options of engine process";
 constexpr int64_t kOutputLimit = 1LL << 30;

@@ -14,10 +14,10 @@
 namespace assay::engines {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
-constexpr size_t kShown = 60;  // code points of garbage in a message
-constexpr size_t kNamed = 5;   // ids listed in a message
+constexpr size_t kShownGarbage = 60;  // code points of garbage in a message
+constexpr size_t kNamed = 5;          // ids listed in a message
 
 std::string_view first_line(std::string_view text) {
   while (!text.empty()) {
@@ -89,7 +89,7 @@ class Reader {
     Result<ResultSet> set = read_results_text(text_, name_);
     if (!set) {
       return invalid(fmt::format("{}; the output begins {}", set.status().message(),
-                                 text::quoted(std::string(first_line(text_)), kShown)));
+                                 text::quoted(std::string(first_line(text_)), kShownGarbage)));
     }
     for (const std::string& note : set->notes) {
       // Python's dict would drop one of the two without a word.
@@ -140,7 +140,7 @@ class Reader {
         const auto known = places_.find(record->id);
         if (known == places_.end()) {
           return invalid(fmt::format("{}: request {} was not asked for; asked for: {}", place,
-                                     text::quoted(record->id, kShown), joined(expected_.ids)));
+                                     text::quoted(record->id, kShownGarbage), joined(expected_.ids)));
         }
         request = known->second;
       } else if (next >= expected_.ids.size()) {
