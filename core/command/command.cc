@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -99,17 +100,21 @@ Status refusal(const GuardianReport& report, const std::string& program, const f
 std::string new_mark() {
   static std::atomic<uint64_t> count{0};
   std::random_device random;
-  return fmt::format("{}-{}-{:08x}{:08x}", ::getpid(), count.fetch_add(1), random(), random());
+  const char* own = std::getenv(kMarkVariable);
+  const std::string above = own != nullptr && *own != '\0' ? std::string(own) + "." : "";
+  return fmt::format("{}{}-{}-{:08x}{:08x}", above, ::getpid(), count.fetch_add(1), random(), random());
 }
 
 void end_marked(const std::string& mark) {
-  const std::string wanted = fmt::format("{}={}", kMarkVariable, mark);
+  const auto wanted = [below = mark + "."](pid_t pid) {
+    return (proc_variable(pid, kMarkVariable) + ".").starts_with(below);
+  };
   const Clock::time_point give_up = Clock::now() + kSweepLimit;
   ProcessTable table;
   for (bool found = true; found && Clock::now() < give_up && table.read();) {
     found = false;
     for (size_t i = 0; i < table.size(); ++i) {
-      if (table.zombie(i) || !proc_environment_has(table.pid(i), wanted)) continue;
+      if (table.zombie(i) || !wanted(table.pid(i))) continue;
       if (proc_name(table.pid(i)) == kGuardianName) continue;  // it ends its tree, and itself after that
       ::kill(table.pid(i), SIGKILL);
       found = true;
@@ -214,6 +219,8 @@ class Command::Running {
     if (guardian_ < 0) return infra(fmt::format("fork for {}: {}", options_.argv.front(), std::strerror(errno)));
     report_end = Fd();
     input_ = Fd();
+    for (pollfd ready = {report_.get(), POLLIN, 0}; ::poll(&ready, 1, 100) == 0;)
+      ::kill(guardian_, SIGCONT);  // as below
     const std::optional<GuardianReport> first = read_report();
     if (first && first->kind == GuardianReport::kStarted) {
       leader_ = first->value;
@@ -316,6 +323,7 @@ class Command::Running {
               GuardianCommand::kTerminate);
       }
     }
+    if (limit_ != Limit::kNone) ::kill(guardian_, SIGCONT);  // the command may have stopped it
     if (now < next_walk_) return;
     check_output();
     check_memory();

@@ -42,11 +42,12 @@ struct CommandOptions {
   std::function<bool()> cancelled = {};                 // asked every few milliseconds; empty: never
 };
 
-// A value of kMarkVariable that no other process of this machine has.
+// A value of kMarkVariable that no other process of this machine has; it begins with this process's own mark and a
+// point where there is one, so that what a marked process starts is found by its mark too.
 std::string new_mark();
 
-// Kills every process that was executed with this mark, or forked from one, until there is none; gives up after
-// seconds. Guardians are left alone: they notice, and end their commands.
+// Kills every process that was executed with this mark or with one that was made under it, or forked from such a
+// process, until there is none; gives up after seconds. Guardians are left alone: they notice, and end their commands.
 void end_marked(const std::string& mark);
 
 // What ended a command before its time.

@@ -34,6 +34,14 @@ bool lives(pid_t pid) {
   return false;
 }
 
+pid_t parent_of(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string number, name, state;
+  pid_t parent = 0;
+  stat >> number >> name >> state >> parent;
+  return parent;
+}
+
 class CommandRun : public testing::Test {
  protected:
   CommandRun() { fs::create_directories(folder_); }
@@ -349,15 +357,46 @@ TEST_F(CommandRun, TheDeathOfTheGuardianEndsTheTreeToo) {
   Result<Command> command = Command::start(options({"family", folder_.string()}));
   ASSERT_TRUE(command.ok());
   wait_for_noted(7);
-  std::ifstream stat("/proc/" + std::to_string(command->pid()) + "/stat");
-  std::string pid, name, state;
-  pid_t guardian = 0;
-  stat >> pid >> name >> state >> guardian;
+  const pid_t guardian = parent_of(command->pid());
   ASSERT_GT(guardian, 1);
   ::kill(guardian, SIGKILL);
   const CommandEnd end = command->wait();
   EXPECT_EQ(end.text(), "its guardian process was killed, and the command with it");
   EXPECT_THAT(living(), IsEmpty());
+}
+
+TEST_F(CommandRun, TheDeathOfGuardianAndCallerAtOnceLeavesTheTreeToWhoMarkedTheCaller) {
+  const std::string mark = new_mark();
+  const pid_t caller = ::fork();
+  if (caller == 0) {
+    ::setenv(kMarkVariable, mark.c_str(), 1);
+    Result<Command> command = Command::start(options({"family", folder_.string()}));
+    std::ofstream(folder_ / "leader") << command->pid() << std::endl;
+    for (;;) ::pause();
+  }
+  wait_for_noted(7);
+  pid_t leader = 0;
+  while (leader == 0) std::ifstream(folder_ / "leader") >> leader;
+  const pid_t guardian = parent_of(leader);
+  ASSERT_GT(guardian, 1);
+  ::kill(guardian, SIGSTOP);  // it must not notice the caller's end
+  ::kill(caller, SIGKILL);
+  ::kill(guardian, SIGKILL);
+  ::waitpid(caller, nullptr, 0);
+  EXPECT_FALSE(living().empty()) << "nobody ends them yet";
+  end_marked(mark + "0");
+  EXPECT_FALSE(living().empty()) << "another's mark";
+  end_marked(mark);
+  EXPECT_THAT(living(), IsEmpty());
+}
+
+TEST_F(CommandRun, ACommandThatStopsItsGuardianIsEndedByTheTimeLimit) {
+  CommandOptions asked = options({});
+  asked.argv = {"sh", "-c", "while :; do kill -STOP $PPID; sleep 0.01; done"};
+  asked.time_limit = 300ms;
+  const CommandEnd end = run(asked);
+  EXPECT_EQ(end.text(), "time limit of 0.3 s reached");
+  EXPECT_LT(end.seconds, 10);
 }
 
 TEST_F(CommandRun, ManyAtOnceFromManyThreads) {

@@ -25,12 +25,13 @@ std::string proc_name(pid_t pid) {
   return name;
 }
 
-bool proc_environment_has(pid_t pid, std::string_view pair) {
+std::string proc_variable(pid_t pid, std::string_view name) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
   for (std::string one; std::getline(in, one, '\0');) {
-    if (one == pair) return true;
+    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=')
+      return one.substr(name.size() + 1);
   }
-  return false;
+  return {};
 }
 
 }  // namespace assay::command

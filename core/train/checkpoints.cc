@@ -51,7 +51,8 @@ std::string iteration_name(int64_t iteration) { return fmt::format("iter_{:07}",
 bool is_empty_or_absent(const std::string& folder) {
   std::error_code code;
   const fs::directory_iterator entries(folder, code);
-  return code || entries == fs::directory_iterator();
+  if (code) return code == std::errc::no_such_file_or_directory;  // what cannot be read may hold something
+  return entries == fs::directory_iterator();
 }
 
 Status set_aside(const std::string& path) {

@@ -11,8 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string failure(const std::string& json) {
-  const Result<OpenaiOptions> options = parse_openai_options(json);
+std::string failure(const std::string& text) {
+  const Result<OpenaiOptions> options = parse_openai_options(text);
   return options.ok() ? "" : options.status().message();
 }
 
@@ -42,7 +42,7 @@ TEST(OpenaiOptions, RefusesWhatCannotBe) {
 }
 
 TEST(OpenaiOptions, AMessageShowsNoPartOfASecret) {
-  for (const char* json :
+  for (const char* text :
        {R"({"url": "http://me:sesame@host"})", R"({"url": "ftp://me:sesame@host/x"})", R"({"url": "me:sesame@host"})",
         R"({"url": "http://host/v1?api_key=sesame"})", R"({"url": "http://host #sesame"})",
         R"({"url": "ftp://host?x=y@sesame"})", R"({"url": "http://host", "headers": {"X-Auth": "sesame"}})",
@@ -52,8 +52,8 @@ TEST(OpenaiOptions, AMessageShowsNoPartOfASecret) {
         R"({"url": "http://host", "headers": {"A": {"Authorization": "sesame"}}})",
         R"({"url": "http://host", "server": ["--api-key", "sesame"]})", R"({"url": ["http://me:sesame@host"]})",
         R"(["sesame"])", R"({"url": "sesame)"}) {
-    EXPECT_NE(failure(json), "") << json;
-    EXPECT_THAT(failure(json), testing::Not(HasSubstr("sesame"))) << json;
+    EXPECT_NE(failure(text), "") << text;
+    EXPECT_THAT(failure(text), testing::Not(HasSubstr("sesame"))) << text;
   }
   EXPECT_THAT(failure(R"({"url": "ftp://me:sesame@host/x"})"), HasSubstr("'ftp://host/x'"));
 }
@@ -80,8 +80,8 @@ TEST(OpenaiOptions, ExtraBodySetsNothingThatTheEngineSets) {
                            "return_tokens",
                            "return_tokens_as_token_ids",
                            "max_completion_tokens"}) {
-    const nlohmann::json json = {{"url", "http://h"}, {"extra_body", {{"min_p", 0}, {name, nullptr}}}};
-    EXPECT_THAT(failure(json.dump()), HasSubstr(std::string("extra_body has ") + name)) << name;
+    const nlohmann::json asked = {{"url", "http://h"}, {"extra_body", {{"min_p", 0}, {name, nullptr}}}};
+    EXPECT_THAT(failure(asked.dump()), HasSubstr(std::string("extra_body has ") + name)) << name;
   }
   EXPECT_EQ(failure(R"({"url": "http://h", "extra_body": {"min_p": 0, "cache_prompt": false, "user": "me"}})"), "");
 }

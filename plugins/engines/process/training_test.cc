@@ -48,10 +48,10 @@ class Training : public testing::Test {
   ~Training() override { fs::remove_all(folder_); }
 
   Status run_job() {
-    const std::string json = train::to_json(job_);
+    const std::string text = train::to_json(job_);
     auto training = sdk::sized<assay_training>();
     training.run = 1;
-    training.job = sdk::view(json);
+    training.job = sdk::view(text);
     result_ = sdk::sized<assay_training_result>();
     return engine_->train(training, &result_);
   }
