@@ -321,7 +321,7 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
     add_launch_environment(options.folder.empty() ? fs::current_path(code).string() : options.folder.string(),
                            &options.environment);
   }
-  if (Status noted = note_command(options, paths.folder); !noted.ok()) return noted;
+  if (Status noted = note_command(options, paths.folder / "command.json"); !noted.ok()) return noted;
   const Result<command::CommandEnd> end = command::run_command(options);
   if (!end) return infra(redactor_.text(end.status().message()));
   host_.log(ASSAY_LOG_INFO,
@@ -421,17 +421,17 @@ command::CommandOptions ProcessEngine::command_options(const Paths& paths) const
 }
 
 // What was run, for whoever wants to run it again: secrets are taken out.
-Status ProcessEngine::note_command(const command::CommandOptions& options, const fs::path& folder) const {
+Status ProcessEngine::note_command(const command::CommandOptions& options, const fs::path& file) const {
   Json environment = Json::object();
   for (const auto& [name, value] : options.environment) environment[name] = redactor_.value(name, value);
   std::error_code code;
   const Json json = {{"command", redactor_.words(options.argv)},
                      {"folder", options.folder.empty() ? fs::current_path(code).string() : options.folder.string()},
                      {"environment", environment}};
-  std::ofstream out(folder / "command.json", std::ios::binary | std::ios::trunc);
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
   out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
   out.close();
-  if (!out) return infra((folder / "command.json").string() + ": cannot be written; is the disk full?");
+  if (!out) return infra(file.string() + ": cannot be written; is the disk full?");
   host_.log(ASSAY_LOG_INFO, "command: " + dump(json["command"]));
   return {};
 }

@@ -41,7 +41,8 @@ class ProcessEngine {
   size_t pending() const { return queue_.size(); }
   Status reset();
   Status info(assay_engine_info* info) const;
-  // Runs the job's launch line (launch.h), or its command, and between its two scripts where it has them.
+  // Runs the job's launch line (launch.h), or its command, and between its two scripts where it has them. What was run
+  // is noted beside the log folder: <logs>.command.json.
   Status train(const assay_training& training, assay_training_result* result);
 
  private:
@@ -76,7 +77,7 @@ class ProcessEngine {
   // Fails with kInfra; `from` is then still there.
   Status bring_output(const std::filesystem::path& from, const std::filesystem::path& to) const;
   command::CommandOptions command_options(const Paths& paths) const;
-  Status note_command(const command::CommandOptions& options, const std::filesystem::path& folder) const;
+  Status note_command(const command::CommandOptions& options, const std::filesystem::path& file) const;
   Status outcome_of(const command::CommandEnd& end, const command::CommandOptions& options) const;
   void log_tail(const std::filesystem::path& file, const char* name) const;
   void redact(const std::filesystem::path& folder) const;  // every file that is kept there or below

@@ -20,12 +20,14 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostRestarts = 1'000'000;  // a folder that claims more is not of the launcher
 
 // Both scripts are evaluated in the shell that runs the program, as the harness does: the first may export variables,
-// the second may change EXIT_CODE.
+// the second may change EXIT_CODE. Neither script nor the program finds the scripts' own text in its environment.
 constexpr const char* kBetweenScripts =
     "set -eo pipefail\n"
-    "if [[ -n \"$ASSAY_BEFORE_SCRIPT\" ]]; then eval \"$ASSAY_BEFORE_SCRIPT\"; fi\n"
+    "assay_before=${ASSAY_BEFORE_SCRIPT-} assay_after=${ASSAY_AFTER_SCRIPT-}\n"
+    "unset ASSAY_BEFORE_SCRIPT ASSAY_AFTER_SCRIPT\n"
+    "if [[ -n \"$assay_before\" ]]; then eval \"$assay_before\"; fi\n"
     "\"$@\" && EXIT_CODE=0 || EXIT_CODE=$?\n"
-    "if [[ -n \"$ASSAY_AFTER_SCRIPT\" ]]; then eval \"$ASSAY_AFTER_SCRIPT\"; fi\n"
+    "if [[ -n \"$assay_after\" ]]; then eval \"$assay_after\"; fi\n"
     "exit ${EXIT_CODE:-0}\n";
 
 std::vector<std::string> words_of(const ProcessOptions& options, const train::Job& job) {
@@ -59,6 +61,12 @@ Status apply_options(const ProcessOptions& options, train::Job* job) {
   job->time_limit_s = smaller(job->time_limit_s, options.time_limit);
   job->memory_limit = smaller(job->memory_limit, static_cast<uint64_t>(options.memory_limit));
   return {};
+}
+
+// Beside the logs, not among them: it holds the scripts, and a script that searches the logs would find its own text.
+fs::path record_beside(const fs::path& logs) {
+  const fs::path folder = logs.has_filename() ? logs : logs.parent_path();
+  return folder.string() + ".command.json";
 }
 
 std::string content_of(const fs::path& file) {
@@ -117,7 +125,7 @@ Status ProcessEngine::train(const assay_training& training, assay_training_resul
   options.output_limit = static_cast<uint64_t>(options_.output_limit);
   options.kill_grace = std::chrono::milliseconds(static_cast<int64_t>(options_.kill_grace * 1000));
   options.cancelled = [host = host_] { return host.cancelled(); };
-  if (Status noted = note_command(options, logs); !noted.ok()) return noted;
+  if (Status noted = note_command(options, record_beside(logs)); !noted.ok()) return noted;
   const Restarts before = restarts_in("", logs);  // of an earlier run with the same log folder
   const Result<command::CommandEnd> end = command::run_command(options);
   if (!end) return infra(redactor_.text(end.status().message()));

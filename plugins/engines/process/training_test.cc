@@ -173,6 +173,27 @@ TEST_F(Training, ScriptsRunAroundItInOneShell) {
   EXPECT_EQ(log("run_1.stdout.txt"), "got a b\nexit was 4\n");
 }
 
+// The pattern of Megatron-LM's cases that check logs.
+TEST_F(Training, AnAfterScriptThatSearchesTheLogsDoesNotFindItself) {
+  job_.environment = {{"LOG_DIR", job_.folders.logs}};
+  job_.before_script = "export BEFORE_RAN=1";
+  job_.after_script =
+      "check_log() { if [[ -z $(grep -r $1 \"$2\" $LOG_DIR) ]]; then exit 1; else echo OK; fi }; "
+      "check_log -F \"successfully loaded checkpoint\"; EXIT_CODE=0";
+  job_.arguments = {};
+  for (const bool loaded : {false, true}) {
+    // The program tells its whole environment, as many do.
+    job_.command = {"sh", "-c", loaded ? "env; echo successfully loaded checkpoint" : "env; echo began anew; exit 3"};
+    ASSERT_TRUE(run_job().ok());
+    EXPECT_EQ(result_.exit_code, loaded ? 0 : 1) << message();
+    EXPECT_THAT(log("run_1.stdout.txt"), HasSubstr("BEFORE_RAN=1\n"));
+  }
+  std::ifstream record(job_.folders.logs + ".command.json", std::ios::binary);
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(record), {}),
+              AllOf(HasSubstr("successfully loaded checkpoint"), HasSubstr("\"ASSAY_AFTER_SCRIPT\"")));
+  EXPECT_FALSE(fs::exists(folder_ / "logs/command.json"));
+}
+
 TEST_F(Training, LogsOfEveryRankHaveNoSecrets) {
   job_.environment = {{"HUB_TOKEN", "tOpSeCrEt99"}, {"PLAIN", "visible"}};
   job_.command = {"sh", "-c",
