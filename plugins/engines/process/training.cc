@@ -22,7 +22,7 @@ constexpr int64_t kMostRestarts = 1'000'000;  // a folder that claims more is no
 // Both scripts are evaluated in the shell that runs the program, as the harness does: the first may export variables,
 // the second may change EXIT_CODE. Neither script nor the program finds the scripts' own text in its environment.
 constexpr const char* kBetweenScripts =
-    "set -eo pipefail\n"
+    "set -euo pipefail\n"
     "assay_before=${ASSAY_BEFORE_SCRIPT-} assay_after=${ASSAY_AFTER_SCRIPT-}\n"
     "unset ASSAY_BEFORE_SCRIPT ASSAY_AFTER_SCRIPT\n"
     "if [[ -n \"$assay_before\" ]]; then eval \"$assay_before\"; fi\n"

@@ -194,6 +194,25 @@ TEST_F(Training, AnAfterScriptThatSearchesTheLogsDoesNotFindItself) {
   EXPECT_FALSE(fs::exists(folder_ / "logs/command.json"));
 }
 
+TEST_F(Training, AVariableThatIsNotSetEndsAScript) {
+  job_.command = {"echo", "ran"};
+  job_.arguments = {};
+  job_.before_script = "cd /nowhere_$NOT_SET_ANYWHERE || true";
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_NE(result_.exit_code, 0);
+  EXPECT_EQ(log("run_1.stdout.txt"), "") << "the program does not run";
+  EXPECT_THAT(message(), HasSubstr("NOT_SET_ANYWHERE"));
+  job_.before_script.clear();
+  job_.after_script = "echo \"after $NOT_SET_ANYWHERE\"; EXIT_CODE=0";
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_NE(result_.exit_code, 0);
+  EXPECT_EQ(log("run_1.stdout.txt"), "ran\n");
+  job_.after_script = "echo \"after ${NOT_SET_ANYWHERE-nothing}\"";
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.exit_code, 0);
+  EXPECT_EQ(log("run_1.stdout.txt"), "ran\nafter nothing\n") << "one script alone needs no other";
+}
+
 TEST_F(Training, LogsOfEveryRankHaveNoSecrets) {
   job_.environment = {{"HUB_TOKEN", "tOpSeCrEt99"}, {"PLAIN", "visible"}};
   job_.command = {"sh", "-c",
