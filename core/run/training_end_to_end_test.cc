@@ -218,6 +218,34 @@ TEST_F(Training, AReleaseIsComparedOnceItsLastStepIsSaved) {
   EXPECT_EQ(verdict("done"), "INVALID") << "steps 1, 5, 10 ... of a golden with all: " << reason("done");
 }
 
+TEST_F(Training, AReleaseIsJudgedByTheStepsOfAllItsWindows) {
+  const fs::path logged = dir_ / "tb/1/logs";
+  options_.variables["CHECKPOINT_LOAD_PATH"] = options_.variables["CHECKPOINT_SAVE_PATH"] = (dir_ / "save").string();
+  options_.variables["TENSORBOARD_PATH"] = (dir_ / "tb/logs").string();
+  const auto window = [&](const std::string& more) {
+    const fs::path folder = add("long", "release", "  --train-iters: 40\n  --exit-interval: 40\n" + more);
+    train::MetricSet golden;
+    train::Metric loss{"lm loss", 1, 40, 5, {{1, train::round5(9.99F), false}}};
+    for (int step = 5; step <= 40; step += 5)
+      loss.values.push_back({step, train::round5(static_cast<float>(10 - step / 100.0)), false});
+    golden.metrics.push_back(loss);
+    EXPECT_TRUE(train::write_metrics((folder / "golden_values_dev_here.json").string(), golden).ok());
+    run();
+  };
+  fs::create_directories(logged);
+  std::ofstream(logged / "events.out.tfevents.0") << "of another training";
+  window("  --stop-at: 25\n");
+  EXPECT_EQ(verdict("long"), "SKIPPED") << reason("long");
+  EXPECT_TRUE(fs::exists(dir_ / "tb/1/logs.before_1")) << "the first window begins with an empty folder";
+  window("");
+  EXPECT_EQ(verdict("long"), "IDENTICAL") << reason("long");
+  const Result<train::MetricSet> actual = train::read_metrics(outcome("long").actual);
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  EXPECT_EQ(actual->find("lm loss")->values.size(), 9u);
+  window("");  // all is saved: nothing goes on
+  EXPECT_TRUE(fs::exists(dir_ / "tb/1/logs.before_2"));
+}
+
 TEST_F(Training, AReleaseThatSavesNothingIsInvalidWhateverIsSavedAlready) {
   options_.variables["CHECKPOINT_LOAD_PATH"] = options_.variables["CHECKPOINT_SAVE_PATH"] = (dir_ / "save").string();
   add("window", "release", "  --exit-interval: 40\n");

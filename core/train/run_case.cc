@@ -60,11 +60,13 @@ class CaseRun {
         if (Status moved = set_aside(file); !moved.ok()) return settle(moved);
       }
     }
+    // Of a release that goes on, what its earlier windows logged is judged with the rest.
+    const bool goes_on = saved_before_ > 0 && saved_before_ < plan_.train_iters;
     for (const Job& job : plan_.runs) {
       if (job.node_rank != 0) continue;
       std::error_code code;
       const std::string& events = job.folders.tensorboard;
-      if (!is_empty_or_absent(events)) {
+      if (!goes_on && !is_empty_or_absent(events)) {
         if (Status moved = set_aside(events); !moved.ok()) return settle(moved);
         fs::create_directories(events, code);
         if (code) return settle(infra(events + ": " + code.message()));
@@ -226,7 +228,7 @@ class CaseRun {
   const CaseHost& host_;
   Meeting meeting_;
   CaseResult result_;
-  int64_t saved_before_ = 0;  // iteration that a release had saved before this run
+  int64_t saved_before_ = 0;  // iteration that a release had saved before this run; 0: nothing, or no release
 };
 
 }  // namespace
