@@ -104,6 +104,28 @@ TEST_F(Govern, RecordAlterAcceptAndRunAgain) {
   EXPECT_EQ(assay({"golden", "lint", case_dir(), "--platform", "cpu_x86_64", "--require-provenance"}).code, 0);
 }
 
+TEST_F(Govern, ThePendingGoldenTellsTheCommandWithoutItsSecrets) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"calibrate", case_dir(), "--repeat", "2", "--write"},
+        std::vector<std::string>{"record", case_dir()},
+        std::vector<std::string>{"record", case_dir(), "--run", folder_ / "out"}}) {
+    if (words.size() == 2) {  // so that there is something to record
+      make_characteristic();
+      alter(5);
+    }
+    fs::remove(pending_);
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--set", "HUB_API_KEY=very-secret-word", "--set", "PLAIN=visible"});
+    const Output output = assay(all);
+    ASSERT_EQ(output.code, 0) << output.out << output.err;
+    const std::string pending = read_file(pending_);
+    EXPECT_THAT(pending, HasSubstr("assay " + words[0] + " "));
+    EXPECT_THAT(pending, HasSubstr("HUB_API_KEY=***"));
+    EXPECT_THAT(pending, HasSubstr("PLAIN=visible"));
+    EXPECT_THAT(pending + output.out + output.err, Not(HasSubstr("very-secret-word")));
+  }
+}
+
 TEST_F(Govern, AKnownCompletionIsNeverAcceptedFromAWrongText) {
   alter(5);  // so that there is something to record
   ASSERT_EQ(assay({"record", case_dir()}).code, 0);

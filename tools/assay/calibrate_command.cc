@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +10,7 @@
 #include "core/govern/calibrate.h"
 #include "core/govern/drift.h"
 #include "core/run/run.h"
+#include "core/run/secrets.h"
 #include "tools/assay/command.h"
 #include "tools/assay/golden_options.h"
 #include "tools/assay/run_options.h"
@@ -112,8 +114,8 @@ int write(const po::variables_map& values, const run::RunOptions& options, const
   recording.platform = options.platform.empty() ? outcome.summary.platform : options.platform;
   recording.info.recorded_at = utc_now();
   recording.info.run_id = outcome.provenance ? outcome.provenance->run_id : "";
-  for (const std::string& word : options.command) recording.info.command += (word == "assay" ? "" : " ") + word;
-  recording.info.command.insert(0, "assay");
+  const Words command = run::secrets_of(options, {}).words(options.command);
+  recording.info.command = fmt::format("{}", fmt::join(command, " "));
   recording.pending_dir = values["pending-dir"].as<std::string>();
   const auto path = govern::write_noise(recording, noise);
   if (!path) return fail(path.status());

@@ -14,6 +14,7 @@
 #include "core/discover/yaml_tree.h"
 #include "core/golden/golden_name.h"
 #include "core/run/journal.h"
+#include "core/run/secrets.h"
 #include "tools/assay/ci_words.h"
 #include "tools/assay/json_option.h"
 #include "tools/assay/run_options.h"
@@ -178,7 +179,7 @@ int ci_command(const Words& words) {
   const Result<run::RunOptions> options = make_options(*given, values, command);
   if (!options) return fail(options.status());
   run::RunRecord about;
-  about.command = command;
+  about.command = run::secrets_of(*options, {}).words(options->command);  // those of --engine-options too
   about.environment = options->environment_name;
   about.strict = options->strict;
   RunReporter reporter(std::cout, {.colour = false, .terminal = false, .strict = options->strict, .quiet = false}, {},

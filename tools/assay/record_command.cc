@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include "core/run/filter.h"
 #include "core/run/read_run.h"
 #include "core/run/run.h"
+#include "core/run/secrets.h"
 #include "tools/assay/command.h"
 #include "tools/assay/golden_options.h"
 #include "tools/assay/run_options.h"
@@ -149,6 +151,17 @@ struct Wish {
   std::string pending_dir;
 };
 
+// What was called, for the golden's provenance: nothing secret goes into a golden.
+std::string command_text(const po::variables_map& values, const Words& words) {
+  run::RunOptions given;
+  given.environment = environment();
+  if (auto settings = parse_settings(all(values, "set"))) given.variables = *std::move(settings);
+  given.engine_options = values["engine-options"].as<std::string>();
+  given.backend_options = values["backend-options"].as<std::string>();
+  given.launcher_options = values["launcher-options"].as<std::string>();
+  return fmt::format("assay record {}", fmt::join(run::secrets_of(given, {}).words(words), " "));
+}
+
 Done record_case(const Source& source, const run::CaseOutcome& outcome, const Wish& wish,
                  const compare::ComparatorLookup& lookup) {
   const auto results =
@@ -209,8 +222,7 @@ int record_command(const Words& words) {
   const std::string folder = values["run"].as<std::string>();
   const auto source = folder.empty() ? run_now(values, words) : run_of_folder(folder, values);
   if (!source) return fail(source.status());
-  Wish wish{.command = "assay record", .pending_dir = values["pending-dir"].as<std::string>()};
-  for (const std::string& word : words) wish.command += " " + word;
+  const Wish wish{.command = command_text(values, words), .pending_dir = values["pending-dir"].as<std::string>()};
   if (Status status = check_mirrors(*source, wish.pending_dir); !status.ok()) return fail(status);
   if (source->outcomes.empty() && source->without_golden > 0) return kExitFailed;
   if (source->outcomes.empty()) {
