@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
+#include <map>
+
 #include "tests/program.h"
 
 namespace assay::tests {
@@ -68,6 +71,31 @@ TEST_F(Ci, RunsTheCaseAndPutsFilesWhereTheWordsSay) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "save/iter_0000020"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "results/logs/1/job_1.json"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "results/assay/junit.xml"));
+}
+
+TEST_F(Ci, WordsOfTheEnvironmentCountAsThoseOfTheCommandLine) {
+  add_case("ckpt-resume");
+  std::map<std::string, std::string> exported = {{"N_REPEAT", "2"}, {"RUN_CI_BARRIER_DIR", folder_ / "meet"}};
+  std::vector<std::string> rest = words();
+  std::erase_if(rest, [&](const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.ends_with("_PATH") || name.starts_with("TRAINING_")) return false;
+    exported[name] = word.substr(name.size() + 1);
+    return true;
+  });
+  ASSERT_EQ(exported.size(), 2u + 7u);
+  for (const auto& [name, value] : exported) ::setenv(name.c_str(), value.c_str(), 1);
+  const Output output = run_program("assay", rest);
+  EXPECT_EQ(output.code, 0) << output.out << output.err;
+  for (const char* made : {"tb/1/logs/run_1", "tb/2/logs/run_2", "save/iter_0000020", "results/logs/1/job_1.json",
+                           "results/logs/2/job_2.json", "results/golden_values_dev_dgx_h100.json"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / made)) << made;
+  }
+  rest.insert(rest.end(), {"NUM_NODES=2", "NODE_RANK=0", "RUN_CI_BARRIER_TIMEOUT=1"});
+  const Output alone = run_program("assay", rest);
+  EXPECT_EQ(alone.code, 3) << alone.out << alone.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "meet")) << "the nodes meet where RUN_CI_BARRIER_DIR says";
+  for (const auto& [name, value] : exported) ::unsetenv(name.c_str());
 }
 
 TEST_F(Ci, ResultsNeverReplaceTheGolden) {

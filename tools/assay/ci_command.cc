@@ -90,6 +90,7 @@ Result<std::string> with_launch_line(const std::string& options) {
 Result<run::RunOptions> make_options(const Values& words, const po::variables_map& values, const Words& command) {
   run::RunOptions options;
   options.environment = environment();
+  take_words(inherited_ci_words(words, options.environment), &options);
   take_words(words, &options);
   const Values& all = options.environment;
   Result<TestCase> test = read_case(of(all, "TRAINING_PARAMS_PATH"));

@@ -138,4 +138,16 @@ std::vector<std::string> missing_ci_words(const Values& words, const Values& env
   return missing;
 }
 
+Values inherited_ci_words(const Values& words, const Values& environment) {
+  std::vector<std::string> names(kMandatory.begin(), kMandatory.end());
+  names.insert(names.end(), {"RUN_CI_BARRIER_DIR", "N_REPEAT"});
+  Values inherited;
+  for (const std::string& name : names) {
+    const auto found = environment.find(name);
+    if (words.count(name) != 0 || found == environment.end() || found->second.empty()) continue;
+    inherited.insert(*found);
+  }
+  return inherited;
+}
+
 }  // namespace assay::cli

@@ -22,4 +22,9 @@ Result<std::map<std::string, std::string>> parse_ci_words(const Words& words,
 std::vector<std::string> missing_ci_words(const std::map<std::string, std::string>& words,
                                           const std::map<std::string, std::string>& environment);
 
+// The words that count where they stand in `environment` alone, and are neither empty nor among `words`: those that
+// run_ci_test.sh insists on, which reads both alike, RUN_CI_BARRIER_DIR and N_REPEAT. None with a secret name.
+std::map<std::string, std::string> inherited_ci_words(const std::map<std::string, std::string>& words,
+                                                      const std::map<std::string, std::string>& environment);
+
 }  // namespace assay::cli

@@ -54,6 +54,13 @@ TEST(CiWords, WhatTheScriptsShellWouldActOnIsRefused) {
   EXPECT_THAT(value("a;b"), HasSubstr("lets a shell read each value once more"));
 }
 
+TEST(CiWords, ThoseOfTheEnvironmentCountWhereTheWordsDoNotSay) {
+  const std::map<std::string, std::string> environment = {
+      {"OUTPUT_PATH", "/out"}, {"DATA_PATH", ""}, {"N_REPEAT", "3"}, {"TENSORBOARD_PATH", "/tb"}, {"HOME", "/home/me"}};
+  const std::map<std::string, std::string> expected = {{"OUTPUT_PATH", "/out"}, {"N_REPEAT", "3"}};
+  EXPECT_EQ(inherited_ci_words({{"TENSORBOARD_PATH", "/other"}}, environment), expected);
+}
+
 TEST(CiWords, AKeyIsANameThatComesOnce) {
   const auto reason = [](const Words& words) { return parse_ci_words(words, {}).status().message(); };
   EXPECT_EQ(reason({"A=1", "B=2", "A=1"}), "A is given twice; keep one");
