@@ -149,7 +149,6 @@ CaseRunner::Judged CaseRunner::run_once(const CaseOrder& given, const Files& fil
       const Status held = order.deterministic ? check_levels(claims_of(engine_, plan_, model_)) : Status();
       if (!held.ok()) {
         judged.verdict = {Verdict::kInvalid, held.message(), "", {}};
-        judged.engine_failed = true;
       } else {
         judged = order.relation.empty() ? run_and_judge(order, files) : run_relation(order, files);
       }

@@ -55,7 +55,10 @@ Result<SessionResult> CaseRunner::run_passes(const CaseOrder& order, const Engin
   const int passes = passes_of(order);
   for (int pass = 1;; ++pass) {
     const Stopwatch watch;
-    Result<SessionResult> session = run_session(input, order, listener);
+    Result<EngineSession> engine = EngineSession::open(input, order.engine_options);
+    if (!engine) return engine.status();
+    measured->ran = true;
+    Result<SessionResult> session = engine->call(order, listener);
     if (!session) return session;
     measured->throughput.push_back(throughput_of(*session, watch.seconds()));
     measured->prefill_tokens = session->prefill_tokens;
@@ -83,7 +86,8 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   Result<SessionResult> session = run_passes(order, input, &measured);
   if (!session) {
     judged.verdict = {verdict_of_engine(session.status().code()), session.status().message(), "", {}};
-    judged.engine_failed = true;
+    // An engine that refuses what it is opened with did not fail: nothing ran.
+    judged.engine_failed = measured.ran || judged.verdict.verdict != Verdict::kInvalid;
     return judged;
   }
   input.found = session->about.capabilities;
@@ -93,7 +97,6 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   const Status held = order.deterministic ? check_levels({claim_of(session->about)}) : Status();
   if (!held.ok()) {
     judged.verdict = {Verdict::kInvalid, held.message(), "", {}};
-    judged.engine_failed = true;
     return judged;
   }
   ResultSet& actual = judged.results;

@@ -33,7 +33,7 @@ struct CaseRunner::Judged {
   ResultSet results;
   std::optional<Provenance> provenance;
   bool actual_written = false;
-  bool engine_failed = false;  // it refused, failed or broke: nothing was judged
+  bool engine_failed = false;  // it died, or refused or failed a request: nothing was judged
 };
 
 }  // namespace assay::run

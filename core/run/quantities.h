@@ -18,6 +18,7 @@ struct Measured {
   std::vector<double> throughput;  // (passes) generated tokens / second
   uint64_t peak_bytes = 0;         // largest resident memory of the worker while the case ran
   uint64_t prefill_tokens = 0;     // of the last pass's engine
+  bool ran = false;                // an engine was opened
 };
 
 // Generated tokens / seconds of one session that took `wall_seconds`, opening the engine included. Counts the seconds

@@ -124,6 +124,19 @@ TEST_F(WaivedRun, XpassOfTestEvaluationAllowsTheEngineToFailAlone) {
   EXPECT_EQ(verdict("differs"), "DIVERGED");
 }
 
+TEST_F(WaivedRun, XpassOfTestEvaluationDoesNotAllowWhatKeepsTheEngineFromRunning) {
+  const std::string xpass = "TEST_EVALUATION: xpass\n";
+  add_golden(add_case("case", {"segv"}, xpass), "segv", "x");
+  add_golden(add_case("exact", {"ok x"}, "  --deterministic-mode: true\n" + xpass), "ok x", "x");
+  run();
+  EXPECT_EQ(verdict("case"), "XFAIL");
+  EXPECT_EQ(verdict("exact"), "INVALID") << reason("exact");
+  options_.engine_options = R"({"refuse_to_open": true})";
+  run();
+  EXPECT_EQ(verdict("case"), "INVALID") << "an option that is refused is no failure of the engine";
+  EXPECT_THAT(reason("case"), HasSubstr("told to refuse"));
+}
+
 // A case whose text is another one each time: the words of `turns`, the last one stays.
 class RepeatedRun : public Run {
  protected:

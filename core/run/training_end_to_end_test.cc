@@ -165,6 +165,14 @@ TEST_F(Training, AProgramThatFailsIsCrashed) {
   EXPECT_EQ(verdict("fine"), "IDENTICAL") << "may fail, need not";
 }
 
+TEST_F(Training, XpassDoesNotAllowOptionsThatTheEngineRefuses) {
+  add("refused", "regular", "", "TEST_EVALUATION: xpass\n");
+  options_.engine_options = R"({"refuse_to_open": true})";
+  run();
+  EXPECT_EQ(verdict("refused"), "INVALID") << "nothing ran";
+  EXPECT_THAT(reason("refused"), HasSubstr("told to refuse"));
+}
+
 TEST_F(Training, RestartsOfTheLauncherAreReported) {
   add("restarted", "regular", "  --restarts: 2\n", "LAUNCHER: ft_launcher\n");
   run();

@@ -124,7 +124,7 @@ class CaseRun {
     if (!end) {
       const bool blamed = end.status().code() == StatusCode::kInvalid || end.status().code() == StatusCode::kNotFound ||
                           end.status().code() == StatusCode::kUnsupported;
-      result_.engine_failed = true;
+      result_.engine_failed = !blamed;
       return settle(blamed ? Verdict::kInvalid : Verdict::kInfra,
                     fmt::format("run {}: {}", job.run, end.status().message()));
     }

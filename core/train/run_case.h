@@ -39,7 +39,7 @@ struct CaseHost {
 struct CaseResult {
   CaseVerdict verdict;
   CompatVerdict compat;             // what Megatron-LM's script would say
-  bool engine_failed = false;       // the program, or the engine, failed: nothing was judged
+  bool engine_failed = false;       // the program, or the engine, failed: nothing was judged. Not where it was refused
   std::optional<MetricSet> actual;  // of run 1
   std::optional<MetricSet> second;  // of run 2, where one resumed
   int restarts = 0;                 // of all runs

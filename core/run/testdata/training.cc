@@ -8,7 +8,7 @@
 //   --gradients X  --tp N                checkpoints hold a weight and its gradients, X times the same, of N ranks
 //   --exit N  --signal N  --restarts N   how it ends                  --refuse   the engine cannot start it
 //   --hang              until the host says `cancelled`, or the time limit
-// The job lies in folders.logs/job_RUN.json.
+// The option "refuse_to_open" makes it do so. The job lies in folders.logs/job_RUN.json.
 #include <unistd.h>
 
 #include <algorithm>
@@ -164,9 +164,14 @@ class Program {
   const Job& job_;
 };
 
-int32_t open(const assay_engine_config*, void** engine, assay_error*) {
-  *engine = new int(0);
-  return ASSAY_OK;
+int32_t open(const assay_engine_config* config, void** engine, assay_error* error) {
+  return assay::sdk::guarded(error, [&]() -> Status {
+    if (assay::sdk::text(config->options).find("\"refuse_to_open\"") != std::string_view::npos) {
+      return assay::invalid("told to refuse");
+    }
+    *engine = new int(0);
+    return {};
+  });
 }
 int32_t submit(void*, const assay_request*, assay_error* error) {
   return assay::sdk::guarded(error, [] { return assay::unsupported("this engine trains"); });
