@@ -24,6 +24,9 @@ bool is_secret_name(std::string_view name);
 // unless API and KEY are both there. What ends with VARIABLE or KEY_HEADER names where a secret is.
 bool is_secret_option(std::string_view name);
 
+// A text that can be the name of a variable: letters, digits and _, no digit first.
+bool is_variable_name(std::string_view text);
+
 // Knows the values that must not be shown. Copyable; const methods are safe from any thread.
 class Redactor {
  public:

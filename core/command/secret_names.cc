@@ -51,6 +51,12 @@ bool is_secret_name(std::string_view name) {
   return false;
 }
 
+bool is_variable_name(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
 bool is_secret_option(std::string_view name) {
   const std::string upper = upper_of(name);
   const auto holds = [&upper](const char* part) { return upper.find(part) != std::string::npos; };

@@ -66,6 +66,11 @@ void add_listed(const Json& json, command::Redactor* redactor) {
       }
     } else if (lower_of(name) == "headers") {
       add_headers(member, redactor);
+    } else if (lower_of(name).ends_with("_variable")) {
+      // Who mistakes it gives the secret itself.
+      if (member.is_string() && !command::is_variable_name(member.get_ref<const std::string&>())) {
+        add_all(member, redactor);
+      }
     } else if (command::is_secret_option(name)) {
       add_all(member, redactor);
     }

@@ -52,19 +52,26 @@ TEST(Secrets, LieInMembersHeadersUrlsAndWordsOfOptions) {
       "headers": {"Authorization": "Bearer sesame-2", "X-Foo": "sesame-3", "Accept": "application/json"},
       "extra_body": {"deep": [{"api_key": "sesame-4", "stop": "visible-1"}], "tokens": ["visible-2"]},
       "server": {"command": ["x", "--api-key", "sesame-5", "--hf-token=sesame-6", "--port", "visible-3"]},
-      "api_key_variable": "visible-4", "tokenizer": {"type": "visible-5"}, "passwords": ["sesame-7", {"a": "sesame-8"}]})";
+      "api_key_variable": "visible_4", "tokenizer": {"type": "visible-5"}, "passwords": ["sesame-7", {"a": "sesame-8"}]})";
   options.launcher_options = R"({"command": "ssh host --password sesame-9 https://h/x?api_key=pw"})";
   Plan plan;
   plan.cases.emplace_back();
   plan.cases[0].order.engine_options = R"({"ready": "https://h/?token=sesame-0"})";
   const command::Redactor known = secrets_of(options, plan);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(known.text("sesame-" + std::to_string(i)), "***") << i;
+  EXPECT_EQ(known.text("visible_4"), "visible_4");
   for (int i = 1; i < 6; ++i) EXPECT_NE(known.text("visible-" + std::to_string(i)), "***") << i;
   EXPECT_EQ(known.text("application/json chat-no-secret"), "application/json chat-no-secret");
   EXPECT_EQ(known.text("http://bob:sesame-1@host https://h/x?api_key=pw"), "http://***host https://h/x?***");
   WorkerPlan worker;
   worker.cases.push_back(plan.cases[0].order);
   EXPECT_EQ(secrets_of_worker(worker, "").text("sesame-0"), "***");
+}
+
+TEST(Secrets, AKeyWhereTheNameOfItsVariableBelongsIsOne) {
+  RunOptions options;
+  options.engine_options = R"({"url": "http://h", "api_key_variable": "sk-sesame-11"})";
+  EXPECT_EQ(secrets_of(options, {}).text("is sk-sesame-11 set?"), "is *** set?");
 }
 
 TEST(Secrets, AreTakenOutOfStringsAndOutOfNothingElse) {

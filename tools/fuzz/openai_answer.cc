@@ -7,7 +7,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view body = assay::fuzz::text_of(data, size).substr(1);
   const bool chat = (data[0] & 1) != 0;
-  const std::string error = http_failure("f", (data[0] & 2) != 0 ? 404 : 500, body).message();
+  const std::string error = http_failure("f", (data[0] & 2) != 0 ? 404 : 500, body, as_it_is).message();
   assay::fuzz::require(!error.empty() && error.find('\n') == std::string::npos, "a failure is one line");
   error_of(body);
   auto answer = parse_answer(body, chat);

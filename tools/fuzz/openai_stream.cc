@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kMostTokens = 64;
 
 std::string outcome(std::string_view bytes, bool chat, size_t piece) {
-  assay::engines::openai::StreamReader reader(chat, kMostTokens);
+  assay::engines::openai::StreamReader reader(chat, kMostTokens, assay::engines::openai::as_it_is);
   while (!bytes.empty()) {
     const std::string_view next = bytes.substr(0, piece);
     bytes.remove_prefix(next.size());

@@ -11,6 +11,11 @@
 #include "core/golden/key_scan.h"
 
 namespace assay::engines {
+namespace {
+
+constexpr size_t kShownOption = 60;  // bytes of a value in a message; numbers have fewer
+
+}  // namespace
 
 struct OptionsReader::Document {
   nlohmann::json json = nlohmann::json::object();
@@ -44,10 +49,12 @@ void OptionsReader::fail(const char* name, const std::string& expected) {
   using nlohmann::json;
   const json& value = document_->json[name];
   // Lists and objects may hold what must not be shown, and a text that is cut hides from whoever looks for it.
-  const std::string seen = value.is_object()  ? "an object"
-                           : value.is_array() ? "a list"
-                                              : value.dump(-1, ' ', true, json::error_handler_t::replace);
-  status_ = invalid(what_ + ": " + name + " is " + seen.substr(0, 60) + ", expected " + expected);
+  std::string seen = value.is_object()  ? "an object"
+                     : value.is_array() ? "a list"
+                                        : value.dump(-1, ' ', true, json::error_handler_t::replace);
+  if (seen.size() > kShownOption)
+    seen = "a text of " + std::to_string(value.get_ref<const std::string&>().size()) + " bytes";
+  status_ = invalid(what_ + ": " + name + " is " + seen + ", expected " + expected);
 }
 
 void OptionsReader::known(const char* name) { document_->asked.insert(name); }

@@ -66,6 +66,19 @@ TEST(OptionsReader, NamesTheMemberThatIsWrong) {
   EXPECT_THAT(read_rows(R"({"name": 3})").message(), HasSubstr("name is 3, expected a string"));
 }
 
+TEST(OptionsReader, ATextThatWouldBeCutIsNotShownAtAll) {
+  const std::string key = "sk-" + std::string(60, 'k');
+  const auto failure = [](const std::string& rows) { return read_rows("{\"rows\": \"" + rows + "\"}").message(); };
+  EXPECT_THAT(failure("Authorization: Bearer " + key),
+              HasSubstr("rows is a text of 85 bytes, expected an integer from 1 to 100"));
+  EXPECT_THAT(failure("Authorization: Bearer " + key), testing::Not(HasSubstr("sk-")));
+  EXPECT_THAT(failure(std::string(58, 'a')), HasSubstr("rows is \"aaa"));
+  EXPECT_THAT(failure(std::string(59, 'a')), HasSubstr("rows is a text of 59 bytes"));
+  EXPECT_THAT(failure("sk-\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"),
+              HasSubstr("rows is a text of 23 bytes"))
+      << "escaped it would be cut";
+}
+
 TEST(OptionsReader, RefusesTextThatIsNoObject) {
   for (const char* bad : {"[", "[1]", "3", "{\"rows\": 3", "nonsense"}) {
     EXPECT_THAT(read_rows(bad).message(), HasSubstr("not a JSON object")) << bad;

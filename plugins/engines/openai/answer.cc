@@ -383,9 +383,9 @@ std::string error_of(std::string_view body) {
                                                     : error->dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
-Status http_failure(const std::string& what, long code, std::string_view body) {
-  std::string said = error_of(body);
-  if (said.empty()) said = std::string(body.substr(0, 300));
+Status http_failure(const std::string& what, long code, std::string_view body, const Cleaner& clean) {
+  std::string said = clean(error_of(body));
+  if (said.empty()) said = clean(std::string(body)).substr(0, 300);
   const std::string line = fmt::format("{}: HTTP {}{}", what, code, said.empty() ? "" : ": " + text::quoted(said, 200));
   if (code >= 500) return internal(line);
   if (code == 401 || code == 403) return invalid(line + "; name the variable of a key that may, in api_key_variable");

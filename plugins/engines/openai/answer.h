@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,10 @@
 #include "assay/status.h"
 
 namespace assay::engines::openai {
+
+// Takes what is secret out of a text. Comes before a text is cut short: part of a secret would not be found.
+using Cleaner = std::function<std::string(std::string)>;
+inline std::string as_it_is(std::string text) { return text; }  // a Cleaner where nothing is secret
 
 struct TokenCandidate {
   std::string text;  // bytes; empty: not told
@@ -83,8 +88,8 @@ struct Checked {
 Result<Checked> check_answer(Answer answer, const Asked& asked);
 
 // A server that answers with an HTTP error, or in another language than JSON. One line; codes: kInvalid for 4xx,
-// kInternal for 5xx. `body` may be anything.
-Status http_failure(const std::string& what, long code, std::string_view body);
+// kInternal for 5xx. `body` may be anything; `clean` sees it before it is cut.
+Status http_failure(const std::string& what, long code, std::string_view body, const Cleaner& clean);
 
 // The message of an error object in a JSON text; "" where there is none.
 std::string error_of(std::string_view body);

@@ -173,7 +173,7 @@ TEST(CheckAnswer, AStopWordMayCutATokenThatIsNotListed) {
 }
 
 TEST(Stream, IsPutTogetherToOneAnswer) {
-  StreamReader stream(false, 2);
+  StreamReader stream(false, 2, as_it_is);
   size_t fresh = 0;
   const std::string events =
       ": ping\r\n\r\ndata: {\"choices\": [{\"index\": 0, \"text\": \"a\", \"logprobs\": {\"tokens\": [\"a\"], "
@@ -197,7 +197,7 @@ TEST(Stream, IsPutTogetherToOneAnswer) {
 
 TEST(Stream, RefusesWhatIsNoStream) {
   const auto failure = [](const std::string& bytes) {
-    StreamReader stream(false, 1);
+    StreamReader stream(false, 1, as_it_is);
     const Result<size_t> taken = stream.take(bytes);
     if (!taken) return taken.status().message();
     const Result<std::string> body = stream.body();
@@ -214,6 +214,38 @@ TEST(Stream, RefusesWhatIsNoStream) {
   EXPECT_THAT(failure(std::string(9 << 20, 'x')), HasSubstr("more than"));
 }
 
+// Wherever a message is cut: part of a key would not be found in it any more.
+TEST(OpenaiAnswer, WhatIsShownOfAnAnswerIsCleanedBeforeItIsCut) {
+  const std::string key = "sk-" + std::string(50, 'k');
+  const Cleaner clean = [&key](std::string text) {
+    for (size_t at = text.find(key); at != std::string::npos; at = text.find(key)) text.replace(at, key.size(), "***");
+    return text;
+  };
+  for (size_t before = 0; before < 320; before += 5) {
+    const std::string said = std::string(before, 'x') + key + " and more";
+    for (const std::string& body :
+         {said, R"({"error": {"message": ")" + said + "\"}}", R"({"error": [")" + said + "\"]}"}) {
+      EXPECT_THAT(http_failure("GET x", 401, body, clean).message(), testing::Not(HasSubstr("sk-"))) << body;
+    }
+    const std::string first =
+        "data: {\"model\": \"a\", \"id\": \"1\", \"choices\": [{\"text\": \"a\", \"finish_reason\": \"stop\"}]}\n\n";
+    const std::string same = "data: {\"id\": \"1\", \"choices\": [{\"text\": \"a\"}]}\n\n";
+    for (const std::string& event :
+         {said + "\n", "data: " + said + "\n\n", R"(data: {"error": ")" + said + "\"}\n\n",
+          first + R"(data: {"model": ")" + said + "\"}\n\n",
+          first + R"(data: {"choices": [{"text": [")" + said + "\"]}]}\n\n",
+          first + R"(data: {"choices": [{"finish_reason": ")" + said + "\"}]}\n\n",
+          first + R"(data: {"choices": [{"index": ")" + said + "\"}]}\n\n",
+          first + R"(data: {"choices": [{"text": ")" + said + "\"}]}\n\n",
+          same + same + R"(data: {"id": ")" + said + R"(", "choices": [{"text": ""}]})" + "\n\n"}) {
+      StreamReader stream(false, 9, clean);
+      const Result<size_t> taken = stream.take(event);
+      ASSERT_FALSE(taken.ok()) << event;
+      EXPECT_THAT(taken.status().message(), testing::Not(HasSubstr("sk-"))) << event;
+    }
+  }
+}
+
 TEST(OpenaiAnswer, ANameTwiceInOneObjectIsNoAnswer) {
   const auto reason = [](const char* body) {
     const Result<Answer> answer = parse_answer(body, false);
@@ -222,7 +254,7 @@ TEST(OpenaiAnswer, ANameTwiceInOneObjectIsNoAnswer) {
   EXPECT_EQ(reason(R"({"choices": [{"text": "a", "finish_reason": "stop"}]})"), "");
   EXPECT_THAT(reason(R"({"choices": [{"text": "a", "text": "b", "finish_reason": "stop"}]})"),
               testing::HasSubstr("\"text\" more than once"));
-  StreamReader stream(false, -1);
+  StreamReader stream(false, -1, as_it_is);
   const Result<size_t> taken = stream.take("data: {\"choices\": [{\"text\": \"a\", \"text\": \"b\"}]}\n\n");
   ASSERT_FALSE(taken.ok());
   EXPECT_THAT(taken.status().message(), testing::HasSubstr("\"text\" is there more than once"));

@@ -214,7 +214,7 @@ void OpenaiEngine::send(Job* job) {
   job->fresh = 0;
   job->sent = job->last = now();
   if (job->input.stream) {
-    job->stream = std::make_unique<StreamReader>(options_->chat, job->input.asked.max_tokens);
+    job->stream = std::make_unique<StreamReader>(options_->chat, job->input.asked.max_tokens, wire_->cleaner());
     request.sink = [this, job](std::string_view bytes) {
       const Result<size_t> fresh = job->stream->take(bytes);
       if (!fresh) return false;

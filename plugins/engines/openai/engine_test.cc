@@ -347,6 +347,27 @@ TEST(Openai, TheKeyComesFromItsVariableAndIsShownNowhere) {
               HasSubstr("which is not set"));
 }
 
+TEST(Openai, NoPartOfTheKeyIsShownWhereAnAnswerIsCut) {
+  const std::string key = "sk-do-not-show-" + std::string(40, '7');
+  ::setenv("ASSAY_TEST_API_KEY", key.c_str(), 1);
+  const json with_key = {{"api_key_variable", "ASSAY_TEST_API_KEY"}, {"prompt_logprobs", "off"}};
+  const TestServer late({.dialect = "vllm", .fault = "late_tells_key", .key = key});
+  const TestServer models({.dialect = "vllm", .fault = "models_tell_key", .key = key});
+  Driver driver;
+  const Status opened = driver.open(options_for(late, with_key));
+  ASSERT_TRUE(opened.ok()) << opened.message();
+  ASSERT_TRUE(driver.submit(0, "late x").ok());
+  const Ending ending = driver.drain();
+  ASSERT_EQ(ending.failed.count(0), 1U);
+  EXPECT_THAT(ending.failed.at(0).message(), HasSubstr("Authorization: Bearer ***"));
+  Driver other;
+  const Status refused = other.open(options_for(models, with_key));
+  EXPECT_THAT(refused.message(), HasSubstr("HTTP 404"));
+  EXPECT_THAT(refused.message(), HasSubstr("***"));
+  EXPECT_THAT(ending.failed.at(0).message() + refused.message() + driver.log(), Not(HasSubstr("sk-do")));
+  ::unsetenv("ASSAY_TEST_API_KEY");
+}
+
 TEST(Openai, CancelsAndForgets) {
   const TestServer server({.dialect = "vllm", .fault = "late_stalls"});
   Driver driver;

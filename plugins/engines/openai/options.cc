@@ -1,5 +1,7 @@
 #include "plugins/engines/openai/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -61,6 +63,7 @@ namespace {
 
 constexpr const char* kWhat = "options of engine openai";
 constexpr double kDay = 86400;
+constexpr size_t kShownName = 40;  // bytes of a header's name in a message
 
 // Members of a request that the engine sets, and what to use instead of setting them.
 struct OwnMember {
@@ -161,13 +164,22 @@ Status check_headers(const OpenaiOptions& o) {
   const auto broken = [](const std::string& text) { return text.find_first_of("\r\n") != std::string::npos; };
   for (const auto& [name, value] : o.headers) {
     if (name.empty() || name.find_first_of(": \t") != std::string::npos || broken(name) || broken(value)) {
-      return invalid(std::string(kWhat) + ": headers has '" + name.substr(0, 40) + "', which is no header");
+      const bool plain =
+          std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isgraph(c) && c != ':'; });
+      const std::string seen =
+          plain && name.size() <= kShownName ? "'" + name + "'" : fmt::format("a name of {} bytes", name.size());
+      return invalid(std::string(kWhat) + ": headers has " + seen + ", which is no header");
     }
     if (command::is_secret_name(name) || upper_of(name).find("COOKIE") != std::string::npos) {
       return invalid(std::string(kWhat) + ": headers has " + name +
                      ", which looks like a secret and would be written to results; set api_key_variable (and "
                      "api_key_header) instead");
     }
+  }
+  if (!o.api_key_variable.empty() && !command::is_variable_name(o.api_key_variable)) {
+    return invalid(std::string(kWhat) +
+                   ": api_key_variable is no name of a variable (letters, digits and _); give the name of the variable "
+                   "that holds the key, not the key");
   }
   if (broken(o.api_key_header) || o.api_key_header.find(':') == std::string::npos) {
     return invalid(std::string(kWhat) + ": api_key_header is no 'Name: ' that a key can stand behind");

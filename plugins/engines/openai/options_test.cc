@@ -50,12 +50,17 @@ TEST(OpenaiOptions, AMessageShowsNoPartOfASecret) {
         R"({"url": "http://host", "headers": {"Proxy-Authorization": "sesame"}})",
         R"({"url": "http://host", "headers": ["Authorization: sesame"]})",
         R"({"url": "http://host", "headers": {"A": {"Authorization": "sesame"}}})",
+        R"({"url": "http://host", "api_key_variable": "sk-sesame"})",
+        R"({"url": "http://host", "headers": {"Authorization: Bearer sesame-0123456789012345": ""}})",
+        R"({"url": "http://host", "headers": "Authorization: Bearer sesame-012345678901234567890123456789012345"})",
         R"({"url": "http://host", "server": ["--api-key", "sesame"]})", R"({"url": ["http://me:sesame@host"]})",
         R"(["sesame"])", R"({"url": "sesame)"}) {
     EXPECT_NE(failure(text), "") << text;
     EXPECT_THAT(failure(text), testing::Not(HasSubstr("sesame"))) << text;
   }
   EXPECT_THAT(failure(R"({"url": "ftp://me:sesame@host/x"})"), HasSubstr("'ftp://host/x'"));
+  EXPECT_THAT(failure(R"({"url": "http://host", "api_key_variable": "1_KEY"})"), HasSubstr("is no name of a variable"));
+  EXPECT_EQ(failure(R"({"url": "http://host", "api_key_variable": "_my_KEY1"})"), "");
 }
 
 // Every member that a request can have of the engine's own is refused, so that none is replaced without a word.

@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr int32_t kTokens = 12;       // of a probe
 constexpr int32_t kDrawnTokens = 16;  // of one that samples
 constexpr int64_t kSeed = 20240229;
+constexpr size_t kServerName = 100;  // bytes of what a server calls itself
 
 // A failure after which asking on is of no use.
 bool is_final(const Status& status) {
@@ -111,21 +112,22 @@ class Prober {
   Status model() {
     const Result<HttpAnswer> answer = wire_.perform(wire_.get("/v1/models"));
     if (!answer) return answer.status();
-    if (!answer->server.empty()) fact("server", answer->server);
+    if (!answer->server.empty()) fact("server", wire_.clean(answer->server).substr(0, kServerName));
     found_.model = options_.model;
     const std::vector<Listed> models = listed_models(answer->body);
     std::vector<std::string> names;
     for (const Listed& one : models) names.push_back(one.id);
     if (answer->code == 401 || answer->code == 403 || answer->code >= 500) {
-      return wire_.clean(http_failure("GET " + wire_.url() + "/v1/models", answer->code, answer->body));
+      return wire_.clean(
+          http_failure("GET " + wire_.url() + "/v1/models", answer->code, answer->body, wire_.cleaner()));
     }
     const bool listed = answer->code == 200 && !names.empty();
     std::string all;
     for (size_t i = 0; i < std::min<size_t>(names.size(), 10); ++i) all += (i == 0 ? "" : ", ") + names[i];
     if (found_.model.empty() && names.size() != 1) {
-      return wire_.clean(invalid(
-          fmt::format("GET {}/v1/models: {} models ({}), expected one; name yours in model", wire_.url(), names.size(),
-                      listed ? all : fmt::format("HTTP {} {}", answer->code, text::quoted(answer->body, 60)))));
+      return wire_.clean(invalid(fmt::format(
+          "GET {}/v1/models: {} models ({}), expected one; name yours in model", wire_.url(), names.size(),
+          listed ? all : fmt::format("HTTP {} {}", answer->code, text::quoted(wire_.clean(answer->body), 60)))));
     }
     if (found_.model.empty()) found_.model = names[0];
     if (listed && std::find(names.begin(), names.end(), found_.model) == names.end()) {
@@ -200,8 +202,8 @@ class Prober {
       const std::string text = json[name].get<std::string>();
       if (text.find(first_.text) == std::string::npos) {
         found_.ids = IdForm::kNone;
-        fact("tokens", fmt::format("the ids that came read {} by /detokenize, the text is {}", text::quoted(text, 60),
-                                   text::quoted(first_.text, 60)));
+        fact("tokens", fmt::format("the ids that came read {} by /detokenize, the text is {}",
+                                   text::quoted(wire_.clean(text), 60), text::quoted(first_.text, 60)));
         return {};
       }
       fact("tokens", "yes: ids, which /detokenize reads as the text");

@@ -8,7 +8,6 @@
 
 #include "core/golden/key_scan.h"
 #include "core/golden/text.h"
-#include "plugins/engines/openai/answer.h"
 
 namespace assay::engines::openai {
 namespace {
@@ -16,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kEventBytes = size_t{8} << 20;  // of one event
+constexpr size_t kShownValue = 60;               // of a value in a message
 
 // Lists grow; anything else is replaced by what comes later, but for null.
 void merge_lists(const Json& from, Json* into) {
@@ -31,11 +31,6 @@ void merge_lists(const Json& from, Json* into) {
   }
 }
 
-std::string shown(const Json& json) {
-  if (json.is_string()) return text::quoted(json.get<std::string>(), 60);
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 60);
-}
-
 size_t size_of_list(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_array() ? found->size() : 0;
@@ -46,11 +41,12 @@ size_t size_of_list(const Json& object, const char* name) {
 class Sender {
  public:
   // What is wrong with the id, or "".
-  std::string take_id(const std::string& id) {
+  std::string take_id(const std::string& id, const Cleaner& clean) {
     const bool again = id == last_;
     const bool known = !ids_.insert(id).second;
     const bool mixed = again ? ids_.size() > 1 : known || repeated_;
-    if (mixed) return fmt::format("its id is {}, others have {}", text::quoted(id, 60), text::quoted(last_, 60));
+    if (mixed)
+      return fmt::format("its id is {}, others have {}", text::quoted(clean(id), 60), text::quoted(clean(last_), 60));
     repeated_ = repeated_ || again;
     last_ = id;
     return "";
@@ -67,6 +63,7 @@ class Sender {
 struct StreamReader::State {
   bool chat = false;
   int64_t most_tokens = -1;
+  Cleaner clean;
   std::string line;  // that has no end yet
   std::string data;  // of the event that has no end yet
   bool done = false;
@@ -77,6 +74,12 @@ struct StreamReader::State {
   Sender sender;
   size_t events = 0;
   int64_t tokens = 0;
+
+  std::string quoted(const std::string& said, size_t limit) const { return text::quoted(clean(said), limit); }
+  std::string shown(const Json& value) const {
+    if (value.is_string()) return quoted(value.get<std::string>(), kShownValue);
+    return clean(value.dump(-1, ' ', true, Json::error_handler_t::replace)).substr(0, kShownValue);
+  }
 
   Status fail(const std::string& why) {
     failure = invalid(fmt::format("event {} of the stream: {}", events, why));
@@ -94,14 +97,14 @@ struct StreamReader::State {
     }
     const Json chunk = Json::parse(event, nullptr, false);
     if (chunk.is_discarded() || !chunk.is_object()) {
-      return fail(fmt::format("{} is no JSON object in UTF-8", text::quoted(event, 80)));
+      return fail(fmt::format("{} is no JSON object in UTF-8", quoted(event, 80)));
     }
     if (const std::string twice = json::repeated_key(event); !twice.empty()) {
       return fail(twice + " is there more than once in one object");
     }
     const auto error = chunk.find("error");
     if (error != chunk.end() && !error->is_null()) {
-      return fail("an error came: " + text::quoted(error_of(event), 200));
+      return fail("an error came: " + quoted(error_of(event), 200));
     }
     return take_chunk(chunk);
   }
@@ -120,9 +123,9 @@ struct StreamReader::State {
     const Json& one = (*choices)[0];
     if (choices->size() != 1 || !one.is_object()) return fail(fmt::format("{} choices, expected 1", choices->size()));
     const auto index = one.find("index");
-    if (index != one.end() && *index != 0) return fail("a choice with index " + index->dump() + ", expected 0");
+    if (index != one.end() && *index != 0) return fail("a choice with index " + shown(*index) + ", expected 0");
     if (const auto id = json.find("id"); id != json.end() && id->is_string()) {
-      if (const std::string wrong = sender.take_id(id->get<std::string>()); !wrong.empty()) return fail(wrong);
+      if (const std::string wrong = sender.take_id(id->get<std::string>(), clean); !wrong.empty()) return fail(wrong);
     }
     return take_choice(one);
   }
@@ -137,7 +140,7 @@ struct StreamReader::State {
     const auto part = said->find(chat ? "content" : "text");
     std::string more;
     if (part != said->end() && !part->is_null()) {
-      if (!part->is_string()) return fail("the text is " + part->dump().substr(0, 40) + ", expected a string");
+      if (!part->is_string()) return fail("the text is " + shown(*part) + ", expected a string");
       more = part->get<std::string>();
     }
     const bool finished = choice.contains("finish_reason");
@@ -162,7 +165,7 @@ struct StreamReader::State {
       }
     }
     if (fresh == 0 && !more.empty()) fresh = 1;
-    if (finished && fresh > 0) return fail("it goes on with " + text::quoted(more, 40) + " behind a finish_reason");
+    if (finished && fresh > 0) return fail("it goes on with " + quoted(more, 40) + " behind a finish_reason");
     tokens += static_cast<int64_t>(fresh);
     if (most_tokens >= 0 && tokens > most_tokens) {
       return fail(fmt::format("{} tokens have come, asked for were at most {}", tokens, most_tokens));
@@ -171,9 +174,10 @@ struct StreamReader::State {
   }
 };
 
-StreamReader::StreamReader(bool chat, int64_t most_tokens) : state_(std::make_unique<State>()) {
+StreamReader::StreamReader(bool chat, int64_t most_tokens, Cleaner clean) : state_(std::make_unique<State>()) {
   state_->chat = chat;
   state_->most_tokens = most_tokens;
+  state_->clean = std::move(clean);
 }
 StreamReader::~StreamReader() = default;
 StreamReader::StreamReader(StreamReader&&) noexcept = default;
@@ -200,7 +204,7 @@ Result<size_t> StreamReader::take(std::string_view bytes) {
       s.data += line.substr(line.size() > 5 && line[5] == ' ' ? 6 : 5);
     } else if (line[0] != ':' && line.rfind("event:", 0) != 0 && line.rfind("id:", 0) != 0 &&
                line.rfind("retry:", 0) != 0) {
-      return s.fail(fmt::format("{} is no line of server-sent events", text::quoted(line, 60)));
+      return s.fail(fmt::format("{} is no line of server-sent events", s.quoted(line, 60)));
     }
   }
   if (!s.failure.ok()) return s.failure;

@@ -7,14 +7,16 @@
 #include <string_view>
 
 #include "assay/status.h"
+#include "plugins/engines/openai/answer.h"
 
 namespace assay::engines::openai {
 
 // For one thread.
 class StreamReader {
  public:
-  // A stream of more than `most_tokens` listed tokens or chunks of text ends with a failure; < 0: no limit.
-  StreamReader(bool chat, int64_t most_tokens);
+  // A stream of more than `most_tokens` listed tokens or chunks of text ends with a failure; < 0: no limit. `clean`
+  // sees what a message shows of the stream before it is cut.
+  StreamReader(bool chat, int64_t most_tokens, Cleaner clean);
   ~StreamReader();
   StreamReader(StreamReader&&) noexcept;
   StreamReader& operator=(StreamReader&&) noexcept;

@@ -145,19 +145,19 @@ Result<Checked> Wire::read(const HttpAnswer& answer, const StreamReader* stream,
   if (!answer.transport.ok()) return clean(answer.transport);
   const std::string what = "POST " + url_ + (options_.chat ? "/v1/chat/completions" : "/v1/completions");
   if (answer.code == 429 || answer.code == 503) {
-    const Status busy = http_failure(what, answer.code, answer.body);
+    const Status busy = http_failure(what, answer.code, answer.body, cleaner());
     std::string wait = "; it sent no Retry-After";
     if (const std::string& sent = answer.retry_after_text; !sent.empty()) {
-      wait = fmt::format("; its Retry-After is {}, which is no time to wait", text::quoted(sent, 40));
+      wait = fmt::format("; its Retry-After is {}, which is no time to wait", text::quoted(clean(sent), 40));
     }
     if (answer.retry_after) wait = fmt::format("; it asks to wait {:g} s", *answer.retry_after);
     return clean(infra(busy.message() + wait));
   }
-  if (answer.code != 200) return clean(http_failure(what, answer.code, answer.body));
+  if (answer.code != 200) return clean(http_failure(what, answer.code, answer.body, cleaner()));
   const char* expected = stream != nullptr ? "text/event-stream" : "application/json";
   if (answer.content_type != expected && !(stream == nullptr && answer.content_type.ends_with("+json"))) {
-    return clean(invalid(
-        fmt::format("{}: content-type is '{}', expected {}", what, answer.content_type.substr(0, 60), expected)));
+    return clean(invalid(fmt::format("{}: content-type is '{}', expected {}", what,
+                                     clean(answer.content_type).substr(0, 60), expected)));
   }
   std::string streamed;
   if (stream != nullptr) {
@@ -194,7 +194,7 @@ Status Wire::check_model(const std::string& said) {
 
 Result<Checked> Wire::ask_and_read(const BodyInput& input) {
   HttpRequest request = ask(input);
-  StreamReader stream(options_.chat, input.asked.max_tokens);
+  StreamReader stream(options_.chat, input.asked.max_tokens, cleaner());
   if (input.stream) {
     request.sink = [this, &stream](std::string_view bytes) { return stream.take(bytes).ok() && !host_.cancelled(); };
   }

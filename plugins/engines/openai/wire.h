@@ -84,8 +84,12 @@ class Wire {
   // Asks once, whole or streamed.
   Result<Checked> ask_and_read(const BodyInput& input);
 
-  // The text without the API key.
+  // The text without the API key. Before a text is cut: part of a key is not found.
   std::string clean(std::string text) const;
+  // clean() for others; the wire outlives it.
+  Cleaner cleaner() const {
+    return [this](std::string text) { return clean(std::move(text)); };
+  }
   Status clean(const Status& status) const;
 
  private:

@@ -416,6 +416,16 @@ TEST_F(Process, NoFileThatIsKeptHasASecret) {
   }
 }
 
+TEST_F(Process, NoPartOfASecretIsShownWhereAnOutputIsCut) {
+  const std::string secret = "tOpSeCrEt" + std::string(40, '9');
+  ASSERT_TRUE(open_script("printf '" + std::string(40, 'x') + "%s' \"$MY_API_KEY\"", {},
+                          {{"environment", {{"MY_API_KEY", secret}}}})
+                  .ok());
+  const Status failed = failure();
+  EXPECT_EQ(failed.code(), StatusCode::kInvalid);
+  EXPECT_THAT(failed.message(), AllOf(HasSubstr("xx***"), Not(HasSubstr("tOpSe"))));
+}
+
 TEST_F(Process, ASecretThatLooksLikeANumberChangesNone) {
   ASSERT_TRUE(open_script("echo '{\"text\": \"pin 1234\", \"tokens\": [1234], \"generated_logprobs\": [-0.1234]}'", {},
                           {{"environment", {{"PIN_SECRET", "1234"}}}})

@@ -105,7 +105,7 @@ struct Transfer {
     const std::string name = lower(trimmed(line.substr(0, colon)));
     const std::string value(trimmed(line.substr(colon + 1)));
     if (name == "content-type") answer.content_type = lower(trimmed(value.substr(0, value.find(';'))));
-    if (name == "server") answer.server = value.substr(0, 100);
+    if (name == "server") answer.server = value;
     if (name == "retry-after") {
       answer.retry_after = retry_after_of(value);
       answer.retry_after_text = value;

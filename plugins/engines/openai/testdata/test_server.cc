@@ -155,6 +155,7 @@ bool TestServer::answer(int socket, const std::string& method, const std::string
   }
   if (path == "/v1/models") {
     if (options_.fault == "half_dead") stall();
+    if (options_.fault == "models_tell_key") return put_answer(socket, 404, std::string(30, 'x') + options_.key);
     std::string more = options_.fault == "two_models" ? R"(, {"id": "other"})" : "";
     if (options_.fault == "alias_by_root") more = R"(, {"id": "other", "root": "/m"})";
     const std::string aliases = options_.fault == "alias_listed" ? R"(, "aliases": ["other"])" : "";
@@ -231,6 +232,10 @@ bool TestServer::misbehave(int socket, const Ask& ask, const std::string& fault)
   const Json& body = ask.body;
   if (fault == "stalls") stall();
   if (fault == "500s") return put_answer(socket, 500, R"({"error": {"message": "CUDA error: out of luck"}})");
+  if (fault == "tells_key") {
+    const std::string said = std::string(150, 'x') + " Authorization: Bearer " + options_.key;
+    return put_answer(socket, 401, Json{{"error", {{"message", said}}}}.dump());
+  }
   if (fault == "400s") return put_answer(socket, 400, R"({"error": {"message": "no"}})");
   if (fault == "busy") return put_answer(socket, 429, R"({"error": "busy"})", "application/json", "Retry-After: 0\r\n");
   if (fault == "long_busy") {
