@@ -6,6 +6,7 @@
 
 #include "assay/golden.h"
 #include "assay/sdk.hpp"
+#include "core/golden/json_text.h"
 #include "core/golden/text.h"
 
 namespace assay {
@@ -100,6 +101,10 @@ Status add_positions(const nlohmann::json& positions, RequestRecord& record) {
 Status add_extra(assay_str extra, RequestRecord& record) {
   if (extra.size == 0) return {};
   const std::string text(extra.data, extra.size);
+  if (json::deeper_than(text, json::kDeepest)) {
+    return invalid(
+        fmt::format("request {}: extra of the engine's result is nested more than {} deep", record.id, json::kDeepest));
+  }
   const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
   if (!parsed.is_object()) {
     return invalid(fmt::format("request {}: extra of the engine's result is {}, expected a JSON object", record.id,

@@ -148,6 +148,14 @@ TEST(RecordOf, AnEngineThatKnowsNoIdsHasTextAndLogprobsWithoutTokens) {
   EXPECT_EQ(record->logprobs, logprobs);
 }
 
+TEST(RecordOf, ExtraIsNotNestedTooDeep) {
+  auto result = sdk::sized<assay_result>();
+  const std::string extra = R"({"a": )" + std::string(1'000'000, '[') + std::string(1'000'000, ']') + "}";
+  result.extra = sdk::view(extra);
+  EXPECT_EQ(record_of(result, "7").status().message(),
+            "request 7: extra of the engine's result is nested more than 256 deep");
+}
+
 TEST(RecordOf, ExtraMustBeAnObject) {
   auto result = sdk::sized<assay_result>();
   result.extra = sdk::view("[1]");

@@ -119,6 +119,25 @@ void append_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
+bool deeper_than(std::string_view document, size_t most) {
+  size_t open = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < document.size(); ++i) {
+    const char c = document[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++open > most) return true;
+    } else if ((c == '}' || c == ']') && open > 0) {
+      --open;
+    }
+  }
+  return false;
+}
+
 void append_double(std::string& out, double value) {
   if (std::isnan(value)) {
     out += "NaN";

@@ -1,6 +1,7 @@
 // JSON at the level of characters: what nlohmann/json does not read (bare NaN and infinities) or write our way.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,6 +23,13 @@ struct Blanked {
   std::string_view text(std::string_view original) const { return storage.empty() ? original : storage; }
 };
 Blanked blank_nonfinite(std::string_view document);
+
+// What writes, copies or compares a document goes down it by recursion: readers of documents that others made refuse
+// one whose lists and objects lie deeper in each other.
+inline constexpr size_t kDeepest = 256;
+
+// More than `most` lists and objects are open at once somewhere in the document, which need not be valid.
+bool deeper_than(std::string_view document, size_t most);
 
 // Appends `text` as a JSON string, all ASCII: non-ASCII as \uXXXX (surrogate pairs above U+FFFF), ill-formed UTF-8 as
 // \ufffd.

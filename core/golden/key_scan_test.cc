@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "core/golden/json_text.h"
+
 namespace assay::json {
 namespace {
 
@@ -15,6 +17,16 @@ TEST(KeyScan, FindsNamesThatOccurTwiceInOneObject) {
   EXPECT_THAT(scan_keys(R"([{"a": 1}, {"a": 1}])").twice, IsEmpty());
   EXPECT_EQ(repeated_key(R"({"a": 1, "a": 1})"), "\"a\"");
   EXPECT_EQ(repeated_key(R"({"a": 1})"), "");
+}
+
+TEST(JsonText, TellsHowDeepADocumentIs) {
+  EXPECT_FALSE(deeper_than("", 0));
+  EXPECT_FALSE(deeper_than(R"({"a": [1, {"b": []}], "c": [[]]})", 4));
+  EXPECT_TRUE(deeper_than(R"({"a": [1, {"b": []}], "c": [[]]})", 3));
+  EXPECT_FALSE(deeper_than(R"(["[[[[", "\"[[[", "\\", []])", 2)) << "brackets in strings are none";
+  EXPECT_TRUE(deeper_than(R"(["\\", [[]]])", 2));
+  EXPECT_TRUE(deeper_than(std::string(10'000'000, '['), kDeepest)) << "however deep, valid or not";
+  EXPECT_FALSE(deeper_than("]]]]}[", 1));
 }
 
 TEST(KeyScan, SaysWhereATextIsNoJson) {

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/golden/json_text.h"
+
 namespace assay::run {
 namespace {
 
@@ -81,7 +83,8 @@ void add_listed(const Json& json, command::Redactor* redactor) {
 }  // namespace
 
 void add_listed_secrets(const std::string& options, command::Redactor* redactor) {
-  if (options.size() > 2) add_listed(Json::parse(options, nullptr, false), redactor);
+  if (options.size() > 2 && !json::deeper_than(options, json::kDeepest))
+    add_listed(Json::parse(options, nullptr, false), redactor);
 }
 
 }  // namespace assay::run

@@ -74,6 +74,12 @@ TEST(Secrets, AKeyWhereTheNameOfItsVariableBelongsIsOne) {
   EXPECT_EQ(secrets_of(options, {}).text("is sk-sesame-11 set?"), "is *** set?");
 }
 
+TEST(Secrets, OptionsThatAreNestedTooDeepAreNotGoneDown) {
+  RunOptions options;
+  options.engine_options = R"({"a": )" + std::string(1'000'000, '[') + std::string(1'000'000, ']') + "}";
+  EXPECT_TRUE(secrets_of(options, {}).empty()) << "who parses them refuses them";
+}
+
 TEST(Secrets, AreTakenOutOfStringsAndOutOfNothingElse) {
   Json json = {{"seconds", 1234.5},
                {"reason", "key abcd1234 was refused"},

@@ -238,6 +238,8 @@ class Builder : public nlohmann::json_sax<Json> {
 };
 
 Json parse(std::string_view text, TwiceSeen* twice) {
+  if (json::deeper_than(text, json::kDeepest))
+    throw Broken(fmt::format("it is nested more than {} deep", json::kDeepest));
   Builder builder(twice);
   Json::sax_parse(with_marks(text), &builder);
   return builder.take();

@@ -126,6 +126,18 @@ TEST(MetricFile, StepsThatAreNotThereAreAGapOfWhatIsReadWholly) {
   EXPECT_EQ(read_metrics_text(text, "g", Schema::kLoose)->metrics.at(0).gap, "");
 }
 
+TEST(MetricFile, OneThatIsNestedTooDeepIsRefusedAndNotWrittenIntoAMessage) {
+  constexpr size_t kDeep = 1'000'000;
+  const std::string deep = std::string(kDeep, '[') + std::string(kDeep, ']');
+  const std::string head = R"({"a": {"start_step": 1, "end_step": 1, "step_interval": 1, "values": {"1": )";
+  for (const Schema schema : {Schema::kWhole, Schema::kLoose}) {
+    for (const std::string& text : {deep, head + deep + "}}}", R"({"a": {"start_step": )" + deep + "}}",
+                                    R"({"other": )" + deep + ", " + head.substr(1) + "1}}}", "\"" + deep + "\""}) {
+      EXPECT_EQ(read_metrics_text(text, "g", schema).status().message(), "g: it is nested more than 256 deep");
+    }
+  }
+}
+
 TEST(MetricFile, WhatIsNoFileIsOneLine) {
   const Status folder = read_metrics(testing::TempDir()).status();
   EXPECT_EQ(folder.code(), StatusCode::kInvalid);

@@ -22,5 +22,11 @@ TEST(JsonOption, IsAnObjectWhoseNamesOccurOnce) {
   }
 }
 
+TEST(JsonOption, IsNotNestedTooDeep) {
+  const std::string deep = R"({"a": )" + std::string(1'000'000, '[') + std::string(1'000'000, ']') + "}";
+  EXPECT_EQ(parse_json_option("--engine-options", deep, "{}").status().message(),
+            "--engine-options: it is nested more than 256 deep");
+}
+
 }  // namespace
 }  // namespace assay::cli

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/discover/nearest.h"
+#include "core/golden/json_text.h"
 #include "core/golden/key_scan.h"
 
 namespace assay::engines {
@@ -35,6 +36,8 @@ OptionsReader::OptionsReader(std::string_view text, std::string what)
   nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
   if (const std::string twice = json::repeated_key(text); !twice.empty()) {
     status_ = invalid(what_ + ": " + twice + " occurs more than once in one object; keep one");
+  } else if (json::deeper_than(text, json::kDeepest)) {
+    status_ = invalid(what_ + ": nested more than " + std::to_string(json::kDeepest) + " deep");
   } else if (parsed.is_object()) {
     document_->json = std::move(parsed);
   } else {

@@ -48,8 +48,8 @@ class OptionsReader {
   // A member that somebody else reads: it is among the known ones.
   void known(const char* name);
 
-  // kInvalid: not a JSON object, a member of the wrong type or range, or one that nothing asked for (the nearest
-  // and all known names are told).
+  // kInvalid: not a JSON object, nested more than json::kDeepest deep, a member of the wrong type or range, or one that
+  // nothing asked for (the nearest and all known names are told).
   Status finish();
 
  private:

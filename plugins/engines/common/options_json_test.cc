@@ -85,6 +85,16 @@ TEST(OptionsReader, RefusesTextThatIsNoObject) {
   }
 }
 
+TEST(OptionsJson, WhatIsNestedTooDeepIsRefused) {
+  for (const size_t depth : {255U, 256U, 1'000'000U}) {
+    const std::string text = "{\"a\": {\"b\": " + std::string(depth - 1, '[') + std::string(depth - 1, ']') + "}}";
+    OptionsReader reader(text, "options of a test");
+    std::string a;
+    reader.object("a", &a);
+    EXPECT_EQ(reader.finish().message(), depth == 255U ? "" : "options of a test: nested more than 256 deep") << depth;
+  }
+}
+
 TEST(OptionsJson, AMemberGivenTwiceIsRefusedAtAnyDepth) {
   for (const char* json : {R"({"a": "x", "a": "y"})", R"({"a": "x", "b": [{"a": 1, "a": 1}]})"}) {
     OptionsReader reader(json, "options of a test");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/golden/json_text.h"
 #include "core/golden/key_scan.h"
 #include "core/golden/text.h"
 
@@ -361,6 +362,9 @@ Result<Answer> parse_answer(std::string_view body, bool chat) {
   if (const std::optional<size_t> wrong = text::ill_formed(body)) {
     return invalid(fmt::format("the answer is no UTF-8 at byte {} of {}", *wrong, body.size()));
   }
+  if (json::deeper_than(body, json::kDeepest)) {
+    return invalid(fmt::format("the answer is nested more than {} deep", json::kDeepest));
+  }
   if (const std::string twice = json::repeated_key(body); !twice.empty()) {
     return invalid(fmt::format("the answer has {} more than once in one object", twice));
   }
@@ -372,6 +376,7 @@ Result<Answer> parse_answer(std::string_view body, bool chat) {
 }
 
 std::string error_of(std::string_view body) {
+  if (json::deeper_than(body, json::kDeepest)) return "";
   const Json json = Json::parse(body, nullptr, false);
   const Json* error = member(json, "error");
   if (error == nullptr) error = member(json, "detail");

@@ -50,8 +50,9 @@ struct Answer {
 };
 
 // The answer to a request that was not streamed, or what a stream was put together to. Members of OpenAI, and those
-// that vLLM, SGLang and llama.cpp put beside them. kInvalid with one line: no UTF-8, no JSON, a name twice in one
-// object, an error object, no or several choices, a list of a wrong type, NaN or null where a number belongs.
+// that vLLM, SGLang and llama.cpp put beside them. kInvalid with one line: no UTF-8, no JSON, nested more than
+// json::kDeepest deep, a name twice in one object, an error object, no or several choices, a list of a wrong type, NaN
+// or null where a number belongs.
 Result<Answer> parse_answer(std::string_view body, bool chat);
 
 // What was asked for.
@@ -91,7 +92,7 @@ Result<Checked> check_answer(Answer answer, const Asked& asked);
 // kInternal for 5xx. `body` may be anything; `clean` sees it before it is cut.
 Status http_failure(const std::string& what, long code, std::string_view body, const Cleaner& clean);
 
-// The message of an error object in a JSON text; "" where there is none.
+// The message of an error object in a JSON text; "" where there is none, or where it lies too deep.
 std::string error_of(std::string_view body);
 
 }  // namespace assay::engines::openai

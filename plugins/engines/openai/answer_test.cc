@@ -246,6 +246,20 @@ TEST(OpenaiAnswer, WhatIsShownOfAnAnswerIsCleanedBeforeItIsCut) {
   }
 }
 
+TEST(OpenaiAnswer, WhatIsNestedTooDeepIsNeitherShownNorCopied) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_EQ(error_of(R"({"error": )" + deep + "}"), "");
+  EXPECT_THAT(http_failure("GET x", 500, R"({"error": )" + deep + "}", as_it_is).message(), HasSubstr("HTTP 500: "));
+  for (const std::string& body : {deep, R"({"choices": )" + deep + "}", R"({"error": )" + deep + "}",
+                                  answer("abc", R"(, "logprobs": )" + deep), answer("abc", "", R"(, "x": )" + deep)}) {
+    EXPECT_EQ(parse_failure(body), "the answer is nested more than 256 deep");
+    StreamReader stream(false, 9, as_it_is);
+    const Result<size_t> taken = stream.take("data: " + body + "\n\n");
+    ASSERT_FALSE(taken.ok());
+    EXPECT_EQ(taken.status().message(), "event 1 of the stream: it is nested more than 256 deep");
+  }
+}
+
 TEST(OpenaiAnswer, ANameTwiceInOneObjectIsNoAnswer) {
   const auto reason = [](const char* body) {
     const Result<Answer> answer = parse_answer(body, false);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "assay/plugin_abi.h"
+#include "core/golden/json_text.h"
 #include "core/golden/text.h"
 
 namespace assay::engines::openai {
@@ -36,6 +37,11 @@ bool same_ids(const Checked& a, const Checked& b) {
                     [](const AnswerToken& x, const AnswerToken& y) { return x.id == y.id; });
 }
 
+// Null where it is no JSON, or too deep to be copied.
+Json parsed(const std::string& body) {
+  return json::deeper_than(body, json::kDeepest) ? Json() : Json::parse(body, nullptr, false);
+}
+
 // An entry of /v1/models.
 struct Listed {
   std::string id;
@@ -45,7 +51,7 @@ struct Listed {
 
 std::vector<Listed> listed_models(const std::string& body) {
   std::vector<Listed> models;
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = parsed(body);
   const Json data = json.is_object() ? json.value("data", Json()) : Json();
   for (const Json& one : data.is_array() ? data : Json::array()) {
     if (!one.is_object() || !one.contains("id") || !one["id"].is_string()) continue;
@@ -196,7 +202,7 @@ class Prober {
     const Json body = {{"model", found_.model}, {"tokens", ids}};
     const Result<HttpAnswer> answer = wire_.perform(wire_.post("/detokenize", body.dump()));
     if (!answer && is_final(answer.status())) return answer.status();
-    const Json json = answer.ok() && answer->code == 200 ? Json::parse(answer->body, nullptr, false) : Json();
+    const Json json = answer.ok() && answer->code == 200 ? parsed(answer->body) : Json();
     for (const char* name : {"content", "prompt", "text"}) {
       if (!json.is_object() || !json.contains(name) || !json[name].is_string()) continue;
       const std::string text = json[name].get<std::string>();
@@ -328,7 +334,7 @@ class Prober {
                        {"add_special_tokens", special}};
     const Result<HttpAnswer> answer = wire_.perform(wire_.post("/tokenize", body.dump()));
     if (!answer || answer->code != 200) return std::nullopt;
-    const Json json = Json::parse(answer->body, nullptr, false);
+    const Json json = parsed(answer->body);
     if (!json.is_object() || !json.contains("tokens") || !json["tokens"].is_array()) return std::nullopt;
     return json["tokens"].size();
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/golden/json_text.h"
 #include "core/golden/key_scan.h"
 #include "core/golden/text.h"
 
@@ -94,6 +95,9 @@ struct StreamReader::State {
     if (event == "[DONE]") {
       done = true;
       return size_t{0};
+    }
+    if (json::deeper_than(event, json::kDeepest)) {
+      return fail(fmt::format("it is nested more than {} deep", json::kDeepest));
     }
     const Json chunk = Json::parse(event, nullptr, false);
     if (chunk.is_discarded() || !chunk.is_object()) {

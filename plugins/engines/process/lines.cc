@@ -89,6 +89,9 @@ void part_logprobs(RequestRecord* record) {
 Result<LineRecord> read_line_record(const std::string& line, const std::string& place) {
   const json::Blanked blanked = json::blank_nonfinite(line);
   const std::string_view plain = blanked.text(line);
+  if (json::deeper_than(plain, json::kDeepest)) {
+    return invalid(fmt::format("{}: it is nested more than {} deep: {}", place, json::kDeepest, shown(line)));
+  }
   try {
     const Json parsed = Json::parse(plain);
     if (!parsed.is_object()) {

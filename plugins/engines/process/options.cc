@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/discover/shell_words.h"
+#include "core/golden/json_text.h"
 #include "core/golden/key_scan.h"
 #include "core/golden/text.h"
 #include "plugins/engines/common/options_json.h"
@@ -121,7 +122,8 @@ const char* const kProcessOptionsSchema = R"json({
 Result<ProcessOptions> parse_process_options(std::string_view text) {
   Json document = Json::parse(text.empty() ? "{}" : text, nullptr, false);
   std::string unified(text);
-  if (document.is_object() && json::repeated_key(text).empty()) {  // else the reader has something to say
+  if (document.is_object() && json::repeated_key(text).empty() &&
+      !json::deeper_than(text, json::kDeepest)) {  // else the reader has something to say
     if (Status fits = unify(document); !fits.ok()) return fits;
     unified = document.dump(-1, ' ', false, Json::error_handler_t::replace);
   }

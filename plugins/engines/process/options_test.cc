@@ -65,5 +65,11 @@ TEST(ProcessOptionsJson, ACommandGivenTwiceIsRefused) {
   EXPECT_THAT(options.status().message(), testing::HasSubstr("\"command\" occurs more than once"));
 }
 
+TEST(ProcessOptions, NestedTooDeepAreRefused) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_THAT(parse_process_options(R"({"command": ["x"], "case": {"a": )" + deep + "}}").status().message(),
+              testing::HasSubstr("nested more than 256 deep"));
+}
+
 }  // namespace
 }  // namespace assay::engines

@@ -120,6 +120,15 @@ TEST(LinesOutput, NamesThatOccurTwiceOrContradictEachOtherAreRefused) {
 
 TEST(LinesOutput, ALongLineIsCutInMessages) { EXPECT_LT(refused(std::string(100000, 'x')).size(), 300U); }
 
+TEST(LinesOutput, ALineThatIsNestedTooDeepIsRefused) {
+  std::string deep;
+  for (int i = 0; i < 300'000; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(300'000, '}');
+  EXPECT_THAT(refused("{\"id\": 0, \"error\": " + deep + "}"), HasSubstr("line 1: it is nested more than 256 deep"));
+  EXPECT_THAT(refused("{\"id\": 0, \"text\": \"t\", \"x\": " + deep + "}"), HasSubstr("nested more than 256 deep"));
+  EXPECT_THAT(refused("{\"0\": {\"generated_text\": \"t\", \"x\": " + deep + "}}"), HasSubstr("nested deeper than 64"));
+}
+
 TEST(GoldenOutput, AnyFormIsRead) {
   const char* const forms[] = {
       R"({"0": {"input_prompt": "p", "generated_text": "t", "generated_tokens": [1], "tpot": [0.5], "latency": 1,
