@@ -15,6 +15,7 @@
 #include "core/command/environment.h"
 #include "core/command/log_tail.h"
 #include "plugins/engines/openai/http/client.h"
+#include "plugins/engines/openai/wire.h"
 
 namespace assay::engines::openai {
 namespace {
@@ -64,6 +65,9 @@ fs::path log_file(const ServerOptions& server) {
 
 Result<std::unique_ptr<Server>> Server::start(const OpenaiOptions& options, const Host& host) {
   const ServerOptions& given = options.server;
+  std::string key;
+  const Result<std::vector<std::string>> headers = request_headers(options, &key);
+  if (!headers) return headers.status();
   const Result<int> port = free_port();
   if (!port) return port.status();
   command::CommandOptions command;
@@ -73,8 +77,9 @@ Result<std::unique_ptr<Server>> Server::start(const OpenaiOptions& options, cons
   for (const auto& [name, value] : given.environment) command.environment[name] = replaced(value, *port);
   redactor.add(command.environment);
   redactor.add_words(command.argv);
-  if (const auto key = command.environment.find(options.api_key_variable); key != command.environment.end()) {
-    redactor.add("API_KEY", key->second);  // whatever its variable is called
+  redactor.add("API_KEY", key);  // whatever its variable is called
+  if (const auto own = command.environment.find(options.api_key_variable); own != command.environment.end()) {
+    redactor.add("API_KEY", own->second);
   }
   command.folder = given.folder;
   const fs::path log = log_file(given);
@@ -87,7 +92,7 @@ Result<std::unique_ptr<Server>> Server::start(const OpenaiOptions& options, cons
   server->command_.emplace(*std::move(started));
   host.log(ASSAY_LOG_INFO, fmt::format("server: started at {}, process {}, log {}", server->url_,
                                        server->command_->pid(), log.string()));
-  if (Status ready = server->wait_until_ready(options, host); !ready.ok()) return ready;
+  if (Status ready = server->wait_until_ready(options, *headers, host); !ready.ok()) return ready;
   return server;
 }
 
@@ -114,7 +119,8 @@ std::string Server::tail() const {
   return fmt::format("; log {}{}", log_.string(), lines.empty() ? " is empty" : ": " + lines);
 }
 
-Status Server::wait_until_ready(const OpenaiOptions& options, const Host& host) {
+Status Server::wait_until_ready(const OpenaiOptions& options, const std::vector<std::string>& headers,
+                                const Host& host) {
   HttpLimits limits = options.limits;
   limits.whole_seconds = limits.first_byte_seconds = limits.between_seconds = kProbeSeconds;
   Result<std::unique_ptr<HttpClient>> client = HttpClient::open(limits);
@@ -131,12 +137,14 @@ Status Server::wait_until_ready(const OpenaiOptions& options, const Host& host) 
           fmt::format("the server is not ready after {:.1f} s (server.ready_seconds is {:g}): GET {}{} gave {}{}",
                       waited, options.server.ready_seconds, url_, path, seen, tail()));
     }
-    (*client)->start({.url = url_ + path, .body = "", .headers = {}, .sink = {}});
+    (*client)->start({.url = url_ + path, .body = "", .headers = headers, .sink = {}});
     std::vector<HttpAnswer> ended;
     while (ended.empty() && !host.cancelled() && check().ok()) ended = (*client)->poll(0.05);
     if (ended.empty()) continue;
     const HttpAnswer& answer = ended.front();
-    if (answer.transport.ok() && answer.code == 200) {
+    // A server that asks for another key answers; the probes tell.
+    const bool refuses = options.server.ready.empty() && (answer.code == 401 || answer.code == 403);
+    if (answer.transport.ok() && (answer.code == 200 || refuses)) {
       host.log(ASSAY_LOG_INFO, fmt::format("server: ready after {:.1f} s", waited));
       return {};
     }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "assay/status.h"
 #include "core/command/command.h"
@@ -19,8 +20,8 @@ namespace assay::engines::openai {
 class Server {
  public:
   // Chooses a free port of 127.0.0.1, starts the command and waits until it answers. kInvalid or kNotFound for a
-  // command that cannot be started, kInfra for one that ends or is not ready in time (the end of its log is in the
-  // message), kCancelled once the host says so.
+  // command that cannot be started, or an API key that is not there, kInfra for one that ends or is not ready in time
+  // (the end of its log is in the message), kCancelled once the host says so.
   static Result<std::unique_ptr<Server>> start(const OpenaiOptions& options, const Host& host);
   ~Server();
   Server(const Server&) = delete;
@@ -33,7 +34,7 @@ class Server {
  private:
   Server(std::string url, std::filesystem::path log, command::Redactor redactor, double stop_seconds)
       : url_(std::move(url)), log_(std::move(log)), redactor_(std::move(redactor)), stop_seconds_(stop_seconds) {}
-  Status wait_until_ready(const OpenaiOptions& options, const Host& host);
+  Status wait_until_ready(const OpenaiOptions& options, const std::vector<std::string>& headers, const Host& host);
   std::string tail() const;
 
   std::string url_;

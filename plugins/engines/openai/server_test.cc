@@ -101,6 +101,33 @@ TEST_F(OwnServer, ThatDiesInMidRunBreaksTheEngineAndIsStartedAnewForTheNext) {
   EXPECT_EQ(again.drain().finished.count(0), 1U);
 }
 
+TEST_F(OwnServer, ThatWantsAKeyAndHasNoHealthIsReadyOnceItAnswers) {
+  const std::string key = "k1k2k3k4k5k6";
+  ::setenv("OPENAI_SERVER_TEST_KEY", key.c_str(), 1);
+  Driver without;
+  const Status refused = without.open(options({"vllm", "no_health", "0.1", key}, 5));
+  EXPECT_THAT(refused.message(), HasSubstr("HTTP 401"));
+  EXPECT_THAT(refused.message(), HasSubstr("in api_key_variable")) << "what is missing is said";
+  json given = options({"vllm", "no_health", "0.2", key}, 5);
+  given["api_key_variable"] = "OPENAI_SERVER_TEST_KEY";
+  Driver driver;
+  const Status opened = driver.open(given);
+  ASSERT_TRUE(opened.ok()) << opened.message();
+  EXPECT_THAT(driver.log(), HasSubstr("started at"));
+  ASSERT_TRUE(driver.submit(0, "a").ok());
+  EXPECT_EQ(driver.drain().finished.count(0), 1U);
+  json path = options({"vllm", "no_health", "0.3", key}, 5);  // a path that is named has to answer 200
+  path["server"]["ready"] = "/v1/models";
+  path["api_key_variable"] = "OPENAI_SERVER_TEST_KEY";
+  Driver named;
+  EXPECT_TRUE(named.open(path).ok());
+  ::unsetenv("OPENAI_SERVER_TEST_KEY");
+  json anew = options({"vllm", "no_health", "0.4", key}, 5);
+  anew["api_key_variable"] = "OPENAI_SERVER_TEST_KEY";
+  Driver unset;
+  EXPECT_THAT(unset.open(anew).message(), HasSubstr("which is not set"));
+}
+
 TEST_F(OwnServer, ItsSecretsAreNeitherInMessagesNorInItsLog) {
   ::setenv("OPENAI_SERVER_TEST_LOGIN", "v1v2v3v4v5v6", 1);  // a name that tells nothing, but for the option
   for (const char* how : {"exits", "never_ready", ""}) {

@@ -70,23 +70,31 @@ std::string body_of(const BodyInput& input, const OpenaiOptions& options) {
 
 }  // namespace
 
+Result<std::vector<std::string>> request_headers(const OpenaiOptions& options, std::string* key) {
+  std::vector<std::string> headers;
+  for (const auto& [name, value] : options.headers) headers.push_back(name + ": " + value);
+  if (options.api_key_variable.empty()) return headers;
+  const char* held = std::getenv(options.api_key_variable.c_str());
+  if (held == nullptr || *held == '\0') {
+    return invalid(fmt::format("api_key_variable is {}, which is {}; set it for the run", options.api_key_variable,
+                               held == nullptr ? "not set" : "empty"));
+  }
+  *key = held;
+  if (key->find_first_of("\r\n") != std::string::npos) {
+    return invalid(fmt::format("the API key in {} has a line break; set it without", options.api_key_variable));
+  }
+  headers.push_back(options.api_key_header + *key);
+  return headers;
+}
+
 Result<std::unique_ptr<Wire>> Wire::open(const OpenaiOptions& options, std::string url, const Host& host) {
   std::unique_ptr<Wire> wire(new Wire(options, std::move(url), host));
   Result<std::unique_ptr<HttpClient>> client = HttpClient::open(options.limits);
   if (!client) return client.status();
   wire->client_ = *std::move(client);
-  for (const auto& [name, value] : options.headers) wire->headers_.push_back(name + ": " + value);
-  if (options.api_key_variable.empty()) return wire;
-  const char* key = std::getenv(options.api_key_variable.c_str());
-  if (key == nullptr || *key == '\0') {
-    return invalid(fmt::format("api_key_variable is {}, which is {}; set it for the run", options.api_key_variable,
-                               key == nullptr ? "not set" : "empty"));
-  }
-  wire->key_ = key;
-  if (wire->key_.find_first_of("\r\n") != std::string::npos) {
-    return invalid(fmt::format("the API key in {} has a line break; set it without", options.api_key_variable));
-  }
-  wire->headers_.push_back(options.api_key_header + wire->key_);
+  Result<std::vector<std::string>> headers = request_headers(options, &wire->key_);
+  if (!headers) return headers.status();
+  wire->headers_ = *std::move(headers);
   return wire;
 }
 

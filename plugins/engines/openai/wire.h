@@ -49,10 +49,14 @@ struct BodyInput {
   Drawing drawing = {};
 };
 
+// Headers of every request: those of the options and the API key, which `key` gets ("": there is none). Reads the
+// variable of the key: kInvalid where it is not set or empty, or the key has a line break.
+Result<std::vector<std::string>> request_headers(const OpenaiOptions& options, std::string* key);
+
 // Knows where the server is and what every request carries. For one thread.
 class Wire {
  public:
-  // `options` outlives it. Reads the variable of the API key: kInvalid where it is not set or empty.
+  // `options` outlives it. Fails as request_headers does.
   static Result<std::unique_ptr<Wire>> open(const OpenaiOptions& options, std::string url, const Host& host);
 
   HttpClient& client() { return *client_; }

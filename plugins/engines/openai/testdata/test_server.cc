@@ -149,6 +149,8 @@ void TestServer::serve(int socket) {
 bool TestServer::answer(int socket, const std::string& method, const std::string& path, const std::string& headers,
                         const std::string& body) {
   if (options_.fault == "never_ready") return put_answer(socket, 503, R"({"error": "loading"})");
+  if (path == "/health" && options_.fault == "no_health")
+    return put_answer(socket, 404, R"({"error": "no such path"})");
   if (path == "/health") return put_answer(socket, 200, R"({"status": "ok"})");
   if (!options_.key.empty() && headers.find("Authorization: Bearer " + options_.key + "\r\n") == std::string::npos) {
     return put_answer(socket, 401, R"({"error": {"message": "who is there?"}})");

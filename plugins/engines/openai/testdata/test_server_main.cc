@@ -1,5 +1,5 @@
-// The test server as a program: test_server PORT [DIALECT [FAULT [START_DELAY_SECONDS]]]. A FAULT "exits" ends it at
-// once with a word on stderr; "sleeps" never listens.
+// The test server as a program: test_server PORT [DIALECT [FAULT [START_DELAY_SECONDS [KEY]]]]. A FAULT "exits" ends it
+// at once with a word on stderr; "sleeps" never listens.
 #include <unistd.h>
 
 #include <chrono>
@@ -22,7 +22,9 @@ int main(int count, char** words) {
   if (fault == "sleeps") {
     while (true) ::pause();
   }
-  const assay::engines::openai::TestServer server(
-      {.dialect = count > 2 ? words[2] : "openai", .fault = fault, .port = std::atoi(words[1])});
+  const assay::engines::openai::TestServer server({.dialect = count > 2 ? words[2] : "openai",
+                                                   .fault = fault,
+                                                   .port = std::atoi(words[1]),
+                                                   .key = count > 5 ? words[5] : ""});
   while (true) ::pause();
 }
