@@ -149,6 +149,25 @@ TEST(NewCase, WithoutACheckpointItIsSkippedWithTheReason) {
   EXPECT_THAT(run.out, HasSubstr("CHECKPOINT_LOAD_PATH"));
 }
 
+TEST(NewCase, ANameIsRefusedOrItsCaseIsGood) {
+  const TemporaryFolder folder;
+  const std::string odd = "[]{}*&@%!|>`?,~^=+;<()$#:'\"\\ \t\n\xe9";
+  for (const char c : odd + "aZ9_-.") {
+    for (const std::string& name : {std::string(1, c) + "x", "x" + std::string(1, c)}) {
+      const Output made = run_program("assay", {"new", folder / name});
+      if (odd.find(c) != std::string::npos) {
+        EXPECT_EQ(made.code, 2) << name;
+        EXPECT_THAT(made.err, HasSubstr("expected letters, digits, '_', '-' and '.'")) << name;
+        EXPECT_FALSE(std::filesystem::exists(folder.path() / name)) << name;
+        continue;
+      }
+      ASSERT_EQ(made.code, 0) << name << made.err;
+      EXPECT_TRUE(json::parse(run_program("assay", {"list", folder / name, "--json"}).out)[0]["error"].is_null())
+          << name;
+    }
+  }
+}
+
 TEST(NewCase, BadInputIsOneLineAndLeavesNothing) {
   const TemporaryFolder folder;
   const std::vector<std::vector<std::string>> all = {

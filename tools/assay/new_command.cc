@@ -216,8 +216,10 @@ Status check(const NewCase& wanted) {
   if (fs::exists(fs::symlink_status(wanted.folder, error)))
     return invalid(wanted.folder.string() + ": exists already; name a folder that does not");
   const std::string name = wanted.folder.filename().string();
-  if (name.empty() || name == "." || name == ".." || name.find_first_of(" \t\n\"'${}#:") != std::string::npos) {
-    return invalid("case name '" + name +
+  // It stands in the config as it is, and in whatever names the case.
+  constexpr const char* kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  if (name.empty() || name == "." || name == ".." || name.find_first_not_of(kOfNames) != std::string::npos) {
+    return invalid("case name '" + text::printable(name) +
                    "': expected letters, digits, '_', '-' and '.', no spaces, for example my_case");
   }
   if (!wanted.like.empty() && !wanted.checkpoint.empty())
