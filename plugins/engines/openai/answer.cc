@@ -65,14 +65,22 @@ std::optional<int32_t> spelled_id(std::string_view text) {
   return id;
 }
 
-// Text or id of a token that is spelled as a string.
+// Text or id of a token that is spelled as a string. True: its id, of the text nothing is told.
 template <class Token>
-void spell(const std::string& spelling, Token* token) {
-  if (const std::optional<int32_t> id = spelled_id(spelling)) {
+bool spell(const std::string& spelling, Token* token) {
+  const std::optional<int32_t> id = spelled_id(spelling);
+  if (id) {
     token->id = *id;
   } else {
     token->text = spelling;
   }
+  return id.has_value();
+}
+
+// The same of an entry of a list.
+bool is_spelled(const Json& entry) {
+  const Json* spelling = member(entry, "token");
+  return spelling != nullptr && spelling->is_string() && spelled_id(spelling->get_ref<const std::string&>());
 }
 
 // "bytes:\xe2\x80" and U+FFFD: how servers show tokens that are no UTF-8 alone.
@@ -118,7 +126,9 @@ Status take_content(const Json& content, Answer* answer) {
     const std::string where = fmt::format("token {}", answer->tokens.size());
     if (!entry.is_object()) return invalid(fmt::format("{} is {}, expected an object", where, shown(entry)));
     if (Status taken = take_entry(entry, where, &token); !taken.ok()) return taken;
-    token.exact = list(entry, "bytes") != nullptr || is_exact(token.text);
+    const bool spelled = is_spelled(entry);
+    token.exact = !spelled && (list(entry, "bytes") != nullptr || is_exact(token.text));
+    answer->spelled = answer->spelled || spelled;
     const Result<double> logprob = logprob_of(entry.value("logprob", Json()), where);
     if (!logprob) return logprob.status();
     token.logprob = *logprob;
@@ -156,8 +166,9 @@ Status take_arrays(const Json& tokens, const Json& logprobs, Answer* answer) {
     AnswerToken token;
     const std::string where = fmt::format("token {}", i);
     if (!tokens[i].is_string()) return invalid(fmt::format("{} is {}, expected a string", where, shown(tokens[i])));
-    spell(tokens[i].get<std::string>(), &token);
-    token.exact = is_exact(token.text);
+    const bool spelled = spell(tokens[i].get<std::string>(), &token);
+    token.exact = !spelled && is_exact(token.text);
+    answer->spelled = answer->spelled || spelled;
     if (!(i == 0 && (*values)[i].is_null())) {
       const Result<double> logprob = logprob_of((*values)[i], where);
       if (!logprob) return logprob.status();

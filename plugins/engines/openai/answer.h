@@ -40,6 +40,7 @@ struct Answer {
   std::vector<AnswerToken> tokens;         // as the answer lists them: with echo, the prompt's come first
   bool listed = false;                     // there is such a list, of logprobs or of ids
   bool logprobs = false;                   // there is a list of logprobs
+  bool spelled = false;                    // it names tokens by their ids, instead of their texts
   std::vector<AnswerToken> prompt_tokens;  // of a list of the prompt's own; the first has no logprob
   bool prompt_listed = false;
   std::optional<int64_t> usage_prompt;  // tokens, as the server counts them

@@ -65,6 +65,8 @@ class Check {
     size_t count = 0;
     if (answer_.usage_prompt) {
       count = static_cast<size_t>(*answer_.usage_prompt);
+    } else if (answer_.spelled) {
+      return invalid("echo gave tokens without their texts and without usage: nothing tells which are the prompt's");
     } else {
       for (size_t bytes = 0; count < all.size() && bytes < prompt.size(); ++count) bytes += all[count].text.size();
     }
@@ -175,6 +177,10 @@ class Check {
       ++checked_.replaced;
     }
     Tokens& tokens = answer_.tokens;
+    if (answer_.spelled) {
+      drop_untold_end();
+      return {};
+    }
     if (tokens.empty() || !all_exact(tokens) || checked_.replaced > 0) return {};
     const std::string all = joined(tokens);
     // The token that a stop word cut may be left out of the list, with what of its text stands before the word.
@@ -193,6 +199,16 @@ class Check {
     checked_.dropped_end = !asked_.keep_end_token;
     if (checked_.dropped_end) tokens.resize(kept);
     return {};
+  }
+
+  // Tokens without texts cannot be held against the text. One that ended it comes last, if it is listed at all; where
+  // stop words may have ended it, nothing tells.
+  void drop_untold_end() {
+    const auto listed = static_cast<int64_t>(answer_.tokens.size());
+    const bool unlisted = answer_.usage_completion.value_or(listed) > listed;
+    const bool ended = checked_.finish_reason == "stop" && asked_.stop_words.empty() && listed > 0 && !unlisted;
+    checked_.dropped_end = ended && !asked_.keep_end_token;
+    if (checked_.dropped_end) answer_.tokens.pop_back();
   }
 
   // Leading tokens that lie within so many bytes; a last one without any text is the end itself.

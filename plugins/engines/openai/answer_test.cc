@@ -161,6 +161,43 @@ TEST(CheckAnswer, LeavesOutTheTokenThatEndedTheText) {
   EXPECT_EQ(checked(end, what)->tokens.size(), 3U);
 }
 
+TEST(CheckAnswer, TokensThatAreSpelledByTheirIdsAreNotHeldAgainstTheText) {
+  const std::string arrays = R"("logprobs": {"tokens": ["token_id:17", "token_id:4"], "token_logprobs": [-1, -2]})";
+  const std::string entries =
+      R"("logprobs": {"content": [{"token": "token_id:17", "bytes": [97], "logprob": -1}, {"token": "token_id:4", "logprob": -2}]})";
+  for (const std::string& list : {arrays, entries}) {
+    const auto body = [&list](const std::string& reason, const std::string& more = "") {
+      return R"({"choices": [{"text": "a", "finish_reason": ")" + reason + "\", " + list + "}]" + more + "}";
+    };
+    const auto count = [&](const std::string& text, const Asked& what) {
+      const Result<Checked> result = checked(text, what);
+      return result.ok() ? static_cast<int>(result->tokens.size()) : -1;
+    };
+    Asked what = asked(2);
+    what.logprobs = true;
+    EXPECT_EQ(count(body("length"), what), 2);
+    EXPECT_EQ(count(body("stop"), what), 1) << "the last one ended the text";
+    EXPECT_EQ(count(body("stop", R"(, "usage": {"completion_tokens": 2})"), what), 1);
+    EXPECT_TRUE(checked(body("stop"), what)->dropped_end);
+    what.max_tokens = 3;
+    EXPECT_EQ(count(body("stop", R"(, "usage": {"completion_tokens": 3})"), what), 2) << "it is not listed";
+    what.stop_words = {"b"};
+    EXPECT_EQ(count(body("stop"), what), 2) << "a stop word may have ended it";
+    what.stop_words.clear();
+    what.keep_end_token = true;
+    EXPECT_EQ(count(body("stop"), what), 2);
+  }
+  Asked echo = asked(1);
+  echo.logprobs = echo.echo = true;
+  const std::string echoed =
+      R"({"choices": [{"text": "Pa", "finish_reason": "length", "logprobs": {"tokens": ["token_id:1", "token_id:2"], "token_logprobs": [null, -2]}}])";
+  EXPECT_THAT(check_failure(echoed + "}", echo), HasSubstr("nothing tells which are the prompt's"));
+  const Result<Checked> parted = checked(echoed + R"(, "usage": {"prompt_tokens": 1, "completion_tokens": 1}})", echo);
+  ASSERT_TRUE(parted.ok()) << parted.status().message();
+  EXPECT_EQ(parted->prompt_tokens.at(0).id, 1);
+  EXPECT_EQ(parted->tokens.at(0).id, 2);
+}
+
 TEST(CheckAnswer, AStopWordMayCutATokenThatIsNotListed) {
   const std::string cut =
       R"({"choices": [{"text": "ab ", "finish_reason": "stop", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-1, -2]}}]})";

@@ -110,6 +110,42 @@ TEST(Openai, SpeaksTheDialectOfLlamaAndFindsItsEchoMissing) {
   EXPECT_THAT(ending.finished.at(0).tokens, ElementsAre('o', 'p', 'q'));
 }
 
+TEST(Openai, TakesIdsThatAreSpelledInsteadOfTexts) {
+  const TestServer server({.dialect = "spelled"});
+  for (const bool keep : {false, true}) {
+    Driver driver;
+    const Status opened = driver.open(options_for(server, {{"keep_end_token", keep}, {"stream", keep}}));
+    ASSERT_TRUE(opened.ok()) << opened.message();
+    EXPECT_TRUE(driver.can(ASSAY_CAP_TOKENS | ASSAY_CAP_LOGPROBS | ASSAY_CAP_TOP_N | ASSAY_CAP_PROMPT_LOGPROBS))
+        << driver.facts().dump(1);
+    EXPECT_EQ(driver.facts()["tokens"], "yes: ids, instead of the texts of tokens");
+    ASSERT_TRUE(driver.submit(0, "xyz ,a", 4, 2).ok());
+    ASSERT_TRUE(driver.submit(1, "brief a").ok());
+    const Ending ending = driver.drain();
+    ASSERT_EQ(ending.finished.size(), 2U) << ending.failed.begin()->second.message();
+    const EngineResult& whole = ending.finished.at(0);
+    EXPECT_EQ(whole.text, "bcde");
+    EXPECT_THAT(whole.tokens, ElementsAre('b', 'c', 'd', 'e'));
+    EXPECT_THAT(whole.prompt_ids, ElementsAre(1, 'x', 'y', 'z', ' ', ',', 'a'));
+    EXPECT_THAT(whole.generated_top_n.counts, ElementsAre(2, 2, 2, 2));
+    EXPECT_EQ(whole.generated_top_n.ids[0], 'b');
+    const EngineResult& brief = ending.finished.at(1);
+    EXPECT_EQ(brief.text, "bcd");
+    if (keep) {
+      EXPECT_THAT(brief.tokens, ElementsAre('b', 'c', 'd', kEnd));
+    } else {
+      EXPECT_THAT(brief.tokens, ElementsAre('b', 'c', 'd')) << "the token that ended the text is none of it";
+    }
+    EXPECT_EQ(brief.generated_logprobs.size(), brief.tokens.size());
+  }
+  Driver streams;  // without logprobs of the prompt, requests are streamed
+  ASSERT_TRUE(streams.open(options_for(server, {{"prompt_logprobs", "off"}})).ok());
+  ASSERT_TRUE(streams.submit(0, "brief a").ok());
+  const Ending ending = streams.drain();
+  ASSERT_EQ(ending.finished.count(0), 1U) << ending.failed.at(0).message();
+  EXPECT_THAT(ending.finished.at(0).tokens, ElementsAre('b', 'c', 'd'));
+}
+
 TEST(Openai, TakesTextAloneWhereThereIsNothingElse) {
   const TestServer server({.dialect = "text"});
   Driver driver;

@@ -38,7 +38,7 @@ bool same_ids(const Checked& a, const Checked& b) {
 }
 
 // Null where it is no JSON, or too deep to be copied.
-Json parsed(const std::string& body) {
+Json parsed_reply(const std::string& body) {
   return json::deeper_than(body, json::kDeepest) ? Json() : Json::parse(body, nullptr, false);
 }
 
@@ -51,7 +51,7 @@ struct Listed {
 
 std::vector<Listed> listed_models(const std::string& body) {
   std::vector<Listed> models;
-  const Json json = parsed(body);
+  const Json json = parsed_reply(body);
   const Json data = json.is_object() ? json.value("data", Json()) : Json();
   for (const Json& one : data.is_array() ? data : Json::array()) {
     if (!one.is_object() || !one.contains("id") || !one["id"].is_string()) continue;
@@ -202,7 +202,7 @@ class Prober {
     const Json body = {{"model", found_.model}, {"tokens", ids}};
     const Result<HttpAnswer> answer = wire_.perform(wire_.post("/detokenize", body.dump()));
     if (!answer && is_final(answer.status())) return answer.status();
-    const Json json = answer.ok() && answer->code == 200 ? parsed(answer->body) : Json();
+    const Json json = answer.ok() && answer->code == 200 ? parsed_reply(answer->body) : Json();
     for (const char* name : {"content", "prompt", "text"}) {
       if (!json.is_object() || !json.contains(name) || !json[name].is_string()) continue;
       const std::string text = json[name].get<std::string>();
@@ -334,7 +334,7 @@ class Prober {
                        {"add_special_tokens", special}};
     const Result<HttpAnswer> answer = wire_.perform(wire_.post("/tokenize", body.dump()));
     if (!answer || answer->code != 200) return std::nullopt;
-    const Json json = parsed(answer->body);
+    const Json json = parsed_reply(answer->body);
     if (!json.is_object() || !json.contains("tokens") || !json["tokens"].is_array()) return std::nullopt;
     return json["tokens"].size();
   }

@@ -19,6 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kLogprob = -0.25;
+constexpr int kBrief = 3;  // letters
 
 bool put(int socket, const std::string& bytes) {
   size_t sent = 0;
@@ -63,7 +64,8 @@ struct TestServer::Ask {
   std::vector<std::string> stop = {};
   std::string text = {};  // generated
   size_t prompt_tokens = 0;
-  bool ended = false;  // by a stop word or the end
+  bool ended = false;        // by a stop word or the end
+  bool ends_itself = false;  // by a token that is listed and not part of the text
 };
 
 TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
@@ -225,6 +227,10 @@ bool TestServer::complete(int socket, const Ask& given) {
       ask.ended = true;
     }
   }
+  if (options_.dialect == "spelled" && ask.prompt.starts_with("brief") && most > kBrief && !ask.ended) {
+    ask.text.resize(kBrief);
+    ask.ended = ask.ends_itself = true;
+  }
   ask.prompt_tokens = ask.prompt.size() + (body.contains("prompt") && body["prompt"].is_array() ? 0 : 1) +
                       (fault == "double_bos" ? 1 : 0);
   return misbehave(socket, ask, fault);
@@ -270,7 +276,11 @@ bool TestServer::misbehave(int socket, const Ask& ask, const std::string& fault)
       ask.chat ? (body.value("logprobs", false) ? body.value("top_logprobs", 0) : 0) : body.value("logprobs", 0);
   const bool logprobs = top > 0 && options_.dialect != "text" && fault != "drops_logprobs";
   const bool ids = body.value("return_token_ids", false) && options_.dialect == "vllm";
-  const std::string listed = fault == "drops_text" ? ask.text : text;
+  const std::string listed = (fault == "drops_text" ? ask.text : text) + (ask.ends_itself ? std::string(1, kEnd) : "");
+  const bool by_ids = options_.dialect == "spelled" && body.value("return_tokens_as_token_ids", false);
+  const auto told = [by_ids](char c) {
+    return by_ids ? "token_id:" + std::to_string(static_cast<int>(c)) : spelled(c);
+  };
 
   Json entries = Json::array();
   const auto entry_of = [&](char c) {
@@ -289,11 +299,11 @@ bool TestServer::misbehave(int socket, const Ask& ask, const std::string& fault)
     Json tokens = Json::array(), values = Json::array(), tops = Json::array();
     for (size_t i = 0; i < letters.size(); ++i) {
       const bool none = first_is_null && i == 0;
-      tokens.push_back(spelled(letters[i]));
+      tokens.push_back(told(letters[i]));
       values.push_back(none ? Json() : Json(kLogprob));
       Json others = Json::object();
       for (int n = 0; n < std::min(top, 10) && !none; ++n) {
-        others[spelled(n == 0 ? letters[i] : next_letter(letters[i], static_cast<uint64_t>(n - 1)))] = kLogprob - n;
+        others[told(n == 0 ? letters[i] : next_letter(letters[i], static_cast<uint64_t>(n - 1)))] = kLogprob - n;
       }
       tops.push_back(none ? Json() : others);
     }

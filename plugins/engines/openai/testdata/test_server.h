@@ -15,11 +15,13 @@ namespace assay::engines::openai {
 
 // The model: tokens are bytes, ids the bytes' values, id 1 begins a prompt. After a letter comes the next one of
 // kLetters with logprob -0.25; "." ends a text. A drawn text skips letters by seed and position.
+inline constexpr char kEnd = 2;
 inline constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz ,";
 
 struct TestServerOptions {
   // How it speaks: "openai" (arrays of logprobs, echo), "vllm" (the same with ids and prompt_logprobs), "llama" (lists
-  // of entries with ids, no echo), "text" (neither logprobs nor ids).
+  // of entries with ids, no echo), "text" (neither logprobs nor ids), "spelled" (as openai, with
+  // return_tokens_as_token_ids; prompts that begin with "brief" get three letters and a listed token kEnd).
   std::string dialect = "openai";
   // What it does wrong, a word of test_server.cc; "": nothing. "late_WORD": only with prompts that begin with "late".
   std::string fault = {};
