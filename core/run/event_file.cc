@@ -87,7 +87,15 @@ Result<EventWriter> EventWriter::go_on(const std::filesystem::path& file) {
   return writer;
 }
 
-Status EventWriter::append(std::string_view line) { return write_all(fd_.get(), line, path_); }
+Status EventWriter::append(std::string_view line) {
+  const off_t before = ::lseek(fd_.get(), 0, SEEK_END);
+  Status written = write_all(fd_.get(), line, path_);
+  // A part of a line on a full disk would spoil the next one; should it stay, the reader says so.
+  if (!written.ok() && before >= 0) {
+    [[maybe_unused]] const int cut = ::ftruncate(fd_.get(), before);
+  }
+  return written;
+}
 
 Status EventWriter::sync_soon() {
   return std::chrono::steady_clock::now() - synced_ < kSyncInterval ? Status() : sync();

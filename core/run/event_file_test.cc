@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,23 @@ TEST_F(EventFile, FullDiskIsAnErrorAndNotACrash) {
   const Status written = writer->append("a\n");
   EXPECT_EQ(written.code(), StatusCode::kInfra);
   EXPECT_THAT(written.message(), AllOf(HasSubstr("/dev/full"), HasSubstr("No space left")));
+}
+
+TEST_F(EventFile, ALineThatDidNotFitLeavesNothingForTheNextOneToFollow) {
+  Result<EventWriter> writer = EventWriter::create(dir_ / "e");
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->append("one\n").ok());
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{10, before.rlim_max};
+  std::signal(SIGXFSZ, SIG_IGN);
+  ::setrlimit(RLIMIT_FSIZE, &full);
+  const Status written = writer->append("two, which is too long\n");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(written.code(), StatusCode::kInfra);
+  ASSERT_TRUE(writer->append("three\n").ok());
+  EXPECT_THAT(*read_event_lines(dir_ / "e"), ElementsAre("one", "three"));
 }
 
 TEST_F(EventFile, WriteFileReplacesTheWholeFile) {

@@ -23,6 +23,7 @@ constexpr Milliseconds kMostPause{60'000};       // between two tries to start a
 constexpr Milliseconds kLateEvents{10'000};      // what a worker wrote before a clean end may take so long to be seen
 constexpr Milliseconds kDeafness{60'000};        // a cancelled task that the launcher still calls alive
 constexpr Milliseconds kEndOfCancelled{15'000};  // waited for after a cancelled run
+constexpr double kMostSeconds = 1e8;             // of a task; clocks count nanoseconds
 constexpr double kStartSeconds = 60;             // of a task's time limit, for what is around the worker
 
 Milliseconds milliseconds(double seconds) { return Milliseconds(static_cast<int64_t>(seconds * 1000)); }
@@ -96,7 +97,7 @@ double LaunchedSupervisor::time_limit(const Work& work) const {
   for (const size_t index : work.cases) {
     sum += seconds_of(plan_.cases[index].timeout) * std::max(plan_.cases[index].order.repeats, 1);
   }
-  return sum;
+  return std::min(sum, kMostSeconds);
 }
 
 // Names the job and its workers, and writes their files.
@@ -233,6 +234,10 @@ void LaunchedSupervisor::unreachable(Job& job, const Status& status) {
 void LaunchedSupervisor::judge(Job& job, size_t index, TaskState state) {
   std::unique_ptr<Task>& task = job.tasks[index];
   const int begun_anew = state.restarts - task->state.restarts;
+  const bool goes_on = state.phase == ASSAY_TASK_WAITING || state.phase == ASSAY_TASK_RUNNING;
+  if (goes_on && !state.reason.empty() && state.reason != task->state.reason) {
+    note(fmt::format("{}: {}", task->worker.id, state.reason));
+  }
   task->state = std::move(state);
   const TaskState& now = task->state;
   if (begun_anew > 0) {
@@ -274,6 +279,7 @@ void LaunchedSupervisor::judge(Job& job, size_t index, TaskState state) {
 }
 
 void LaunchedSupervisor::die(std::unique_ptr<Task>& task, const std::string& reason) {
+  Leash::revoke(follower_.files(task->worker.id).events);  // what ended may have been its client alone
   std::string text = reason;
   const TaskState& state = task->state;
   const bool exited = state.phase == ASSAY_TASK_EXITED && state.signal == 0;
@@ -335,7 +341,9 @@ void LaunchedSupervisor::enforce(Job& job, size_t index) {
     return;
   }
   if (task->running_since && !task->worker.heard && now - *task->running_since > milliseconds(launch_.appear)) {
-    condemn(job, index, fmt::format("not one event {:.0f} s after its start", launch_.appear));
+    condemn(job, index,
+            fmt::format("not one event {:.0f} s (workers.appear) after its start{}", launch_.appear,
+                        task->state.reason.empty() ? "" : " (" + task->state.reason + ")"));
   } else if (now >= task->worker.deadline) {
     condemn(job, index, follower_.overdue(task->worker));
   }

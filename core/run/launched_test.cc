@@ -89,6 +89,17 @@ TEST_F(LaunchedRun, ATaskThatFailsBeforeItsFirstEventSaysWhatItsLogSays) {
   EXPECT_THAT(reason("a"), AllOf(HasSubstr("libmissing.so"), ::testing::Not(HasSubstr("is that folder"))));
 }
 
+// The command that stood for the worker died, which says nothing of a worker on another machine.
+TEST_F(LaunchedRun, AWorkerWhoseCommandDiedFindsItsClaimRevoked) {
+  add("a", "slow 1");
+  start({"sh", "-c", "echo 'forbidden by admission webhook' >&2; exit 1", "-", "{argv}"});
+  run();
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(verdict("a"), "INFRA");
+  EXPECT_THAT(reason("a"), HasSubstr("forbidden by admission webhook"));
+  EXPECT_TRUE(fs::exists(dir_ / "out/workers/w000.events.jsonl.revoked"));
+}
+
 TEST_F(LaunchedRun, ATaskThatIsLostAgainAndAgainIsInfra) {
   add("a", "slow 1");
   start({"sh", "-c", "echo 'no route' >&2; exit 255", "-", "{argv}"}, {{"losses", 1}});

@@ -100,10 +100,20 @@ class Merger {
         return invalid(fmt::format("{}: the run is still going on, {} has it; wait for its end", folder.string(),
                                    lock_holder(folder)));
       }
+      if (run->unplanned > 0 && run->info.shard.index == 0) return cut_off(*run);
       folders_.push_back(real);
       runs_.push_back(*std::move(run));
     }
     return {};
+  }
+
+  // Nobody knows which cases it lacks.
+  static Status cut_off(const RunRecord& run) {
+    const std::string folder = run.info.output.string();
+    return invalid(
+        fmt::format("{}: the run ended before it had written down {} of its {} cases; go on with it before it "
+                    "is merged: assay run --resume {}",
+                    folder, run.unplanned, run.info.cases, folder));
   }
 
   // Every row that a run has, each once.
@@ -176,6 +186,9 @@ class Merger {
     };
     const Result<ShardFile> file = division();
     if (!file) {
+      for (const RunRecord& run : runs_) {
+        if (run.unplanned > 0) return cut_off(run);
+      }
       std::for_each(missing.begin(), missing.end(), note);
       notes_.push_back("the order of the cases is that of the shards: " + file.status().message());
       for (const uint32_t index : missing) add_row(fmt::format("shard {} of {}", index, count()), "", {}, index, false);

@@ -15,13 +15,30 @@ Status failed(const fs::path& path, const std::error_code& code) {
   return infra(fmt::format("{}: {}; check the disk and the permissions", path.string(), code.message()));
 }
 
+// A folder or file with what lies below it. Links below stay links; pipes, sockets and devices hold nothing to keep.
+Status copy_tree(const fs::path& from, const fs::path& to) {
+  std::error_code code;
+  const fs::file_status kind = fs::symlink_status(from, code);
+  if (fs::is_symlink(kind)) {
+    fs::copy_symlink(from, to, code);
+  } else if (fs::is_directory(kind)) {
+    fs::create_directory(to, code);
+    for (fs::directory_iterator at(from, code), end; !code && at != end; at.increment(code)) {
+      if (Status copied = copy_tree(at->path(), to / at->path().filename()); !copied.ok()) return copied;
+    }
+  } else if (fs::is_regular_file(kind)) {
+    fs::copy_file(from, to, code);
+  }
+  return code ? failed(from, code) : Status();
+}
+
 Status place(const fs::path& from, const fs::path& to, bool copy) {
   std::error_code code;
   if (copy) {
-    fs::copy(from, to, fs::copy_options::recursive, code);
-  } else {
-    fs::create_directory_symlink(from.lexically_relative(to.parent_path()), to, code);
+    const fs::path real = fs::canonical(from, code);  // a merge of a merge: its cases are links
+    return copy_tree(code ? from : real, to);
   }
+  fs::create_directory_symlink(from.lexically_relative(to.parent_path()), to, code);
   return code ? failed(to, code) : Status();
 }
 

@@ -1,6 +1,7 @@
 #include "core/run/merge_folders.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -29,6 +30,33 @@ TEST(PlaceCases, ThoseInFoldersOfOthersHaveTheirOwn) {
         EXPECT_EQ(text, folder.id) << file;
       }
     }
+  }
+  fs::remove_all(dir);
+}
+
+TEST(PlaceCases, ACopyHasWhateverLinksAndPipesLieInACase) {
+  const fs::path dir = fs::canonical(::testing::TempDir()) / "assay_copy_cases";
+  fs::remove_all(dir);
+  const fs::path from = dir / "run/cases/a";
+  fs::create_directories(from / "steps");
+  std::ofstream(from / "steps/1") << "one";
+  fs::create_symlink("steps/1", from / "latest");
+  fs::create_symlink("nowhere", from / "dangling");
+  fs::create_symlink(".", from / "loop");
+  ASSERT_EQ(::mkfifo((from / "pipe").c_str(), 0600), 0);
+  fs::create_directories(dir / "links");
+  ASSERT_TRUE(place_cases(dir / "links", {{"a", from}, {"a/b", from / "steps"}}, false).ok());
+  for (const fs::path& source : {from, dir / "links/cases/a"}) {
+    fs::create_directories(dir / "out");
+    const Status placed = place_cases(dir / "out", {{"a", source}}, true);
+    ASSERT_TRUE(placed.ok()) << placed.message();
+    std::string text;
+    std::ifstream(dir / "out/cases/a/latest") >> text;
+    EXPECT_EQ(text, "one");
+    EXPECT_FALSE(fs::exists(dir / "out/cases/a/pipe"));
+    EXPECT_TRUE(fs::is_symlink(fs::symlink_status(dir / "out/cases/a/dangling")));
+    EXPECT_FALSE(fs::is_symlink(fs::symlink_status(dir / "out/cases/a/steps")));
+    fs::remove_all(dir / "out");
   }
   fs::remove_all(dir);
 }

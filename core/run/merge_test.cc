@@ -51,6 +51,16 @@ TEST_F(MergedRun, WhatAnotherMergeIsWritingIsLeftAlone) {
   EXPECT_TRUE(fs::exists(output / "results.jsonl"));
 }
 
+TEST_F(MergedRun, ARunThatWasCutOffBeforeItsCasesWereWrittenDownIsRefused) {
+  const fs::path journal = options_.output / "results.jsonl";
+  const std::string text = *read_file(journal);
+  std::ofstream(journal) << text.substr(0, text.find('\n') + 1);
+  const Status status = merge_into(dir_ / "merged");
+  EXPECT_EQ(status.code(), StatusCode::kInvalid);
+  EXPECT_THAT(status.message(), HasSubstr("before it had written down 1 of its 1 cases; go on with it"));
+  EXPECT_FALSE(fs::exists(dir_ / "merged/results.jsonl"));
+}
+
 TEST_F(MergedRun, AnInterruptedOneIsBegunAgain) {
   const fs::path output = dir_ / "merged";
   ASSERT_TRUE(merge_into(output).ok());

@@ -24,15 +24,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// A path of the journal as it is now: the folder may have been moved as a whole, e.g. out of a CI job.
+// A path of the journal as it is now: the folder may have been moved as a whole, e.g. out of a CI job, and another run
+// may be where it was, whose files are not this run's.
 std::string present_path(const std::string& written, const fs::path& folder, const std::string& id) {
   std::error_code code;
-  if (written.empty() || fs::exists(written, code)) return written;
+  if (written.empty()) return written;
   const std::string own = "/cases/" + id + "/";  // what follows may lie in the folder of a repeat
   const size_t place = written.rfind(own);
-  if (place == std::string::npos) return "";
-  const fs::path moved = folder / "cases" / id / written.substr(place + own.size());
-  return fs::exists(moved, code) ? moved.string() : "";
+  if (place == std::string::npos) return fs::exists(written, code) ? written : "";
+  const fs::path here = fs::absolute(folder, code) / "cases" / id / written.substr(place + own.size());
+  return fs::exists(here, code) ? here.string() : "";
 }
 
 // An id is the path of a folder below OUTPUT/cases.
@@ -71,6 +72,9 @@ class Reader {
       return invalid("no run_started line: the run ended before it had written anything down; start it anew");
     RunSummary& summary = record_.summary;
     record_.running = !record_.finished && !holds_lock_ && !lock_holder(folder_).empty();
+    if (!record_.finished && !record_.running) {
+      record_.unplanned = record_.info.cases - std::min(record_.info.cases, states_.size());
+    }
     for (size_t i = 0; i < states_.size(); ++i) settle(i);
     std::vector<CaseOutcome> outcomes;
     for (size_t i = 0; i < states_.size(); ++i) {

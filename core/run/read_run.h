@@ -20,22 +20,23 @@ struct RowRecord {
 };
 
 struct RunRecord {
-  RunInfo info;                          // output: the folder that was read
-  std::vector<std::string> command;      // words
-  double started = 0;                    // seconds since 1970, UTC
-  std::string environment;               // which golden files judged
-  std::string platform;                  // as asked for; empty: the backend's
-  bool strict = false;                   // EQUIVALENT does not pass
-  bool finished = false;                 // the journal has a run_finished line
-  bool running = false;                  // it has none yet, and its writer lives
-  size_t unfinished = 0;                 // cases that started and have no verdict of their own
-  size_t never_started = 0;              // planned cases that have neither
-  RunSummary summary;                    // cases in the order in which they were planned
-  std::vector<RowRecord> rows;           // parallel to summary.outcomes; empty while the run is still going on
-  std::string version;                   // of assay
-  std::string directory;                 // current folder of the command
-  std::string options;                   // JSON object: what was asked for, see run_header.h
-  std::string merged;                    // JSON array: the runs that it was made of; empty: it was run as it is
+  RunInfo info;                      // output: the folder that was read
+  std::vector<std::string> command;  // words
+  double started = 0;                // seconds since 1970, UTC
+  std::string environment;           // which golden files judged
+  std::string platform;              // as asked for; empty: the backend's
+  bool strict = false;               // EQUIVALENT does not pass
+  bool finished = false;             // the journal has a run_finished line
+  bool running = false;              // it has none yet, and its writer lives
+  size_t unfinished = 0;             // cases that started and have no verdict of their own
+  size_t never_started = 0;          // planned cases that have neither
+  size_t unplanned = 0;              // rows that the journal counts and does not have: it was cut off at its beginning
+  RunSummary summary;                // cases in the order in which they were planned
+  std::vector<RowRecord> rows;       // parallel to summary.outcomes; empty while the run is still going on
+  std::string version;               // of assay
+  std::string directory;             // current folder of the command
+  std::string options;               // JSON object: what was asked for, see run_header.h
+  std::string merged;                // JSON array: the runs that it was made of; empty: it was run as it is
   std::vector<std::string> run_command;  // of a merged run: the command of its runs without what differs
   uint64_t sessions = 1;                 // the run was resumed one time fewer
 };

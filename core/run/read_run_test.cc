@@ -217,6 +217,35 @@ TEST_F(ReadRun, AnIdThatLeavesTheFolderIsRefused) {
   }
 }
 
+TEST_F(ReadRun, FilesOfAnotherRunThatIsWhereThisOneWasAreNotItsOwn) {
+  const fs::path then = folder_ / "then";  // where the run was made; another one is there now
+  begin();
+  for (const char* name : {"a", "b"}) {
+    add(event("case_finished", 104,
+              {{"case", name},
+               {"name", std::string("m/") + name},
+               {"verdict", {{"verdict", "IDENTICAL"}, {"reason", ""}, {"golden", ""}, {"metrics", Json::array()}}},
+               {"actual", (then / "cases" / name / "actual.json").string()}}));
+    fs::create_directories(then / "cases" / name);
+    std::ofstream(then / "cases" / name / "actual.json") << "{}";
+  }
+  fs::create_directories(folder_ / "cases/a");
+  std::ofstream(folder_ / "cases/a/actual.json") << "{}";
+  const Result<RunRecord> record = read();
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(record->summary.outcomes[0].actual, folder_ / "cases/a/actual.json");
+  EXPECT_EQ(record->summary.outcomes[1].actual, "");
+}
+
+TEST_F(ReadRun, RowsThatWereCountedAndNotWrittenDownAreMissed) {
+  begin();
+  EXPECT_EQ(read()->unplanned, 0u);
+  text_.erase(text_.find('\n') + 1);  // cut off behind run_started
+  EXPECT_EQ(read()->unplanned, 3u);
+  add(event("run_finished", 105, {{"seconds", 4.5}}));
+  EXPECT_EQ(read()->unplanned, 0u);
+}
+
 TEST_F(ReadRun, AFolderWithoutAJournalIsNotFound) {
   EXPECT_EQ(read_run(folder_).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(read_run(folder_ / "none").status().code(), StatusCode::kNotFound);

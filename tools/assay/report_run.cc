@@ -147,6 +147,16 @@ report::ReportRun report_run(const run::RunRecord& record) {
   for (const run::CaseOutcome& outcome : record.summary.outcomes) {
     made.cases.push_back(report_case(outcome, record.strict));
   }
+  if (record.unplanned > 0) {
+    run::CaseOutcome lost;
+    lost.name = fmt::format("{} without a name", record.unplanned);
+    lost.verdict.verdict = Verdict::kInfra;
+    lost.verdict.reason = fmt::format(
+        "the run ended before it had written down {} of its {} cases; go on with it: "
+        "assay run --resume {}",
+        record.unplanned, record.info.cases, made.folder);
+    made.cases.push_back(report_case(lost, record.strict));
+  }
   return made;
 }
 

@@ -1,6 +1,7 @@
 // Which host gets the next task. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -14,11 +15,15 @@ namespace assay::launchers {
 // one nameless host. For one thread.
 class Hosts {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
   explicit Hosts(const CommandOptions& options);
 
-  std::optional<size_t> take();  // nullopt: none is free now
+  std::optional<size_t> take(Time now);  // nullopt: none is free now
   void give_back(size_t host);
-  void failed(size_t host);  // the way to it
+  // The way to it, for a task that was begun then. Tasks that fail together, as their connections break, are one
+  // failure. The host then rests for 1, 2, 4 ... seconds.
+  void failed(size_t host, Time begun, Time now);
   void worked(size_t host) { hosts_[host].failures = 0; }
 
   bool none_left() const;  // all are left out
@@ -29,6 +34,8 @@ class Hosts {
     std::string name;
     int free = 0;
     int failures = 0;
+    Time failed_at = {};
+    Time rests_until = {};
   };
   bool usable(const Host& host) const { return host.failures < most_failures_ || nameless_; }
 

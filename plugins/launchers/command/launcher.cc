@@ -89,7 +89,7 @@ Result<uint64_t> CommandLauncher::start(Job job) {
     if (Status written = write_script(script_of(job, i), text); !written.ok()) return written;
   }
   const std::lock_guard lock(mutex_);
-  if (hosts_.none_left()) return infra("every host failed too often; see the option hosts");
+  if (hosts_.none_left()) return infra(no_host());
   Entry& entry = jobs_[++last_id_];
   entry.tasks.resize(job.tasks.size());
   entry.job = std::move(job);
@@ -149,11 +149,11 @@ void CommandLauncher::begin_waiting(Entry& entry) {
     Running& task = entry.tasks[i];
     if (task.state.phase != ASSAY_TASK_WAITING) continue;
     if (hosts_.none_left()) {
-      task.state = lost("every host failed " + std::to_string(options_.host_failures) + " times in a row", false);
+      task.state = lost(no_host(), false);
       continue;
     }
     if (entry.job.most_at_once > 0 && running >= entry.job.most_at_once) return;
-    task.host = hosts_.take();
+    task.host = hosts_.take(Clock::now());
     if (!task.host) return;
     begin(entry, i);
     running += runs(task) ? 1 : 0;
@@ -205,11 +205,8 @@ void CommandLauncher::begin(Entry& entry, size_t task) {
   for (const auto& [name, value] : job.environment) options.environment[name] = value;
   options.output = running.output;
   options.errors = running.errors;
-  if (!options_.poll.empty()) {
-    options.time_limit = milliseconds(options_.command_seconds);
-  } else if (job.seconds > 0) {
-    options.time_limit = milliseconds(job.seconds);
-  }
+  if (!options_.poll.empty()) options.time_limit = milliseconds(options_.command_seconds);
+  running.begun_at = Clock::now();
   running.deadline = job.seconds > 0 ? Clock::now() + milliseconds(job.seconds) : Clock::time_point::max();
   Result<command::Command> process = command::Command::start(std::move(options));
   if (!process) return end(running, lost(process.status().message(), false));
@@ -235,6 +232,9 @@ void CommandLauncher::look_after(Entry& entry, size_t task) {
     }
   }
   if (running.state.phase != ASSAY_TASK_RUNNING) return;
+  if (Clock::now() > running.deadline && (options_.poll.empty() || !running.process)) {
+    stop(running, "time limit of " + std::to_string(std::llround(entry.job.seconds)) + " s reached");
+  }
   if (running.process) {
     if (const std::optional<command::CommandEnd> how = running.process->poll()) {
       return options_.poll.empty() ? ended(entry, task, *how) : started(entry, task, *how);
@@ -243,7 +243,6 @@ void CommandLauncher::look_after(Entry& entry, size_t task) {
     if (!running.ending.empty() && !starting && !to_be_cancelled(entry, task)) running.process->stop();
     return;
   }
-  if (Clock::now() > running.deadline) stop(running, "time limit of the task");
   if (running.question) {
     std::optional<ToolOutput> output = running.question->poll();
     if (!output && running.ending.empty()) return;
@@ -252,7 +251,7 @@ void CommandLauncher::look_after(Entry& entry, size_t task) {
     if (output && running.ending.empty()) answered(running, entry.job, *output);
   }
   if (running.state.phase == ASSAY_TASK_RUNNING && !running.ending.empty() && !to_be_cancelled(entry, task)) {
-    end(running, lost(running.ending, false));
+    end(running, lost(running.ending, running.again));
   }
 }
 
@@ -268,6 +267,18 @@ bool CommandLauncher::to_be_cancelled(Entry& entry, size_t task) {
   return running.order.has_value();
 }
 
+std::string CommandLauncher::failure(const Running& running, std::string reason) {
+  hosts_.failed(*running.host, running.begun_at, Clock::now());
+  const std::string& name = hosts_.name(*running.host);
+  last_failure_ = (name.empty() ? "" : name + ": ") + reason;
+  return reason;
+}
+
+std::string CommandLauncher::no_host() const {
+  return "every host failed " + std::to_string(options_.host_failures) + " times in a row (host_failures), at last " +
+         last_failure_;
+}
+
 // The process that stands for the task is over.
 void CommandLauncher::ended(Entry& entry, size_t task, const command::CommandEnd& how) {
   Running& running = entry.tasks[task];
@@ -275,12 +286,19 @@ void CommandLauncher::ended(Entry& entry, size_t task, const command::CommandEnd
   if (how.limit != command::Limit::kNone) return end(running, lost(how.text(), false));
   const std::vector<int>& codes = options_.lost_codes;
   if (how.signal == 0 && std::find(codes.begin(), codes.end(), how.code) != codes.end()) {
-    hosts_.failed(*running.host);
-    return end(running,
-               lost("the command that runs it failed: " + how.text() + said_in(running.errors, entry.job), true));
+    // `cancel`, where there is one, is run before it counts as lost: the far end may go on.
+    stop(running,
+         failure(running, "the command that runs it failed: " + how.text() + said_in(running.errors, entry.job)));
+    running.again = true;
+    running.process.reset();
+    return;
   }
   hosts_.worked(*running.host);
   State state = exited_in_shell(how.code);
+  if (how.code != 0 || how.signal != 0) {
+    const std::string said = said_in(running.errors, entry.job);
+    if (!said.empty()) state.reason = said.substr(2);
+  }
   if (how.signal != 0) {
     state.exit_code = 0;
     state.signal = how.signal;
@@ -298,9 +316,8 @@ void CommandLauncher::started(Entry& entry, size_t task, const command::CommandE
     running.next_poll = Clock::now() + kPollInterval;
     return;
   }
-  hosts_.failed(*running.host);
-  const std::string why =
-      "start failed: " + (how.ok() ? "it printed no id" : how.text() + said_in(running.errors, entry.job));
+  const std::string why = failure(
+      running, "start failed: " + (how.ok() ? "it printed no id" : how.text() + said_in(running.errors, entry.job)));
   const bool by_itself = how.limit == command::Limit::kNone;
   if (by_itself || running.id.empty()) return end(running, lost(why, by_itself));
   stop(running, why);  // it told an id before its time was over: something may run there

@@ -52,6 +52,8 @@ class CommandLauncher {
     bool queued = false;  // `poll` said last that it waits
     bool begun = false;   // `poll` said that it runs
     std::string ending;   // why it is to end before its time; empty: it is not
+    bool again = false;   // ended so, its cases may be run again
+    std::chrono::steady_clock::time_point begun_at;
     std::chrono::steady_clock::time_point deadline;
     std::chrono::steady_clock::time_point next_poll;
   };
@@ -73,6 +75,8 @@ class CommandLauncher {
   bool to_be_cancelled(Entry& entry, size_t task);  // `cancel` runs, or has to be run before the task can be ended
   void end(Running& running, State state);
   void stop(Running& running, const std::string& reason);
+  std::string failure(const Running& running, std::string reason);  // counts against its host; gives the reason back
+  std::string no_host() const;                                      // why there is none left
   Result<Tool> tool(const std::vector<std::string>& words, const Entry& entry, size_t task);
   std::string script_of(const Job& job, size_t task) const;
   std::vector<std::string> filled(const std::vector<std::string>& words, const Job& job, size_t task,
@@ -87,6 +91,7 @@ class CommandLauncher {
   std::map<uint64_t, Entry> jobs_;
   uint64_t last_id_ = 0;
   size_t tools_ = 0;  // questions and orders that run
+  std::string last_failure_;
   std::thread thread_;
 };
 

@@ -37,16 +37,18 @@ TEST(CommandOptions, BadOnesAreRefused) {
   }
 }
 
+constexpr Hosts::Time after(int milliseconds) { return Hosts::Time(std::chrono::milliseconds(milliseconds)); }
+
 TEST(Hosts, TakeTurnsWhileTheyHaveFreeSlots) {
   CommandOptions options;
   options.hosts = {{"a", 2}, {"b", 1}};
   Hosts hosts(options);
-  EXPECT_EQ(hosts.take(), 0u);
-  EXPECT_EQ(hosts.take(), 1u);
-  EXPECT_EQ(hosts.take(), 0u);
-  EXPECT_EQ(hosts.take(), std::nullopt);
+  EXPECT_EQ(hosts.take(after(1)), 0u);
+  EXPECT_EQ(hosts.take(after(1)), 1u);
+  EXPECT_EQ(hosts.take(after(1)), 0u);
+  EXPECT_EQ(hosts.take(after(1)), std::nullopt);
   hosts.give_back(1);
-  EXPECT_EQ(hosts.take(), 1u);
+  EXPECT_EQ(hosts.take(after(1)), 1u);
 }
 
 TEST(Hosts, OneThatFailsAgainAndAgainIsLeftOut) {
@@ -54,17 +56,32 @@ TEST(Hosts, OneThatFailsAgainAndAgainIsLeftOut) {
   options.hosts = {{"a", 9}, {"b", 9}};
   options.host_failures = 2;
   Hosts hosts(options);
-  hosts.failed(0);
+  hosts.failed(0, after(1), after(2));
   hosts.worked(0);
-  hosts.failed(0);
+  hosts.failed(0, after(3), after(4));
   EXPECT_FALSE(hosts.none_left());
-  hosts.failed(0);
-  EXPECT_EQ(hosts.take(), 1u);
-  EXPECT_EQ(hosts.take(), 1u);
-  hosts.failed(1);
-  hosts.failed(1);
+  hosts.failed(0, after(5), after(6));
+  EXPECT_EQ(hosts.take(after(9000)), 1u);
+  EXPECT_EQ(hosts.take(after(9000)), 1u);
+  hosts.failed(1, after(7), after(8));
+  hosts.failed(1, after(9), after(10));
   EXPECT_TRUE(hosts.none_left());
-  EXPECT_EQ(hosts.take(), std::nullopt);
+  EXPECT_EQ(hosts.take(after(9000)), std::nullopt);
+}
+
+TEST(Hosts, WhatFailsTogetherIsOneFailureAndTheHostRestsLongerEachTime) {
+  CommandOptions options;
+  options.hosts = {{"a", 9}};
+  Hosts hosts(options);
+  for (int i = 0; i < 8; ++i) hosts.failed(0, after(i), after(100 + i));
+  EXPECT_FALSE(hosts.none_left());
+  EXPECT_EQ(hosts.take(after(1099)), std::nullopt);
+  EXPECT_EQ(hosts.take(after(1100)), 0u);
+  hosts.failed(0, after(1100), after(2000));
+  EXPECT_EQ(hosts.take(after(3999)), std::nullopt);
+  EXPECT_EQ(hosts.take(after(4000)), 0u);
+  hosts.failed(0, after(4000), after(4001));
+  EXPECT_TRUE(hosts.none_left()) << "the default is three in a row";
 }
 
 }  // namespace
