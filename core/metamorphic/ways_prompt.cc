@@ -143,10 +143,10 @@ Experiment preempt_resume(const Setting& setting) {
   made.missing = missing(setting, "preempt_resume", {"block_count", "block_size", "max_requests"});
   if (!made.missing.empty()) return made;
   Trial trial;
-  constexpr size_t kRequests = 4;
-  std::vector<Ask> asks = setting.workload.asks(kRequests);
+  constexpr size_t kOthers = 4;
+  std::vector<Ask> asks = setting.workload.asks(kOthers);
   asks[0] = setting.workload.long_ask(0);
-  asks.push_back(setting.workload.ask_of(kRequests, static_cast<size_t>(setting.workload.new_tokens())));
+  asks.push_back(setting.workload.ask_of(kOthers, static_cast<size_t>(setting.workload.new_tokens())));
   begin_apart(&asks);
   // A small one that ends half way: who was preempted begins again with its blocks, and has to give way once more.
   Ask small = asks.back();

@@ -7,8 +7,11 @@
 #include "assay/sdk.hpp"
 
 namespace assay::run {
+namespace {
 
 using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 Result<LoadedModel> LoadedModel::load(const WorkerPlan& plan, plugin::PluginRegistry& registry) {
   LoadedModel model;
