@@ -72,6 +72,20 @@ TEST(Show, ACaseShowsItsArgumentsAndItsModel) {
   EXPECT_TRUE(json::accept(run_program("assay", {"show", kCase, "--json"}).out));
 }
 
+TEST(Show, NoWordThatIsSecretByItsOptionOrVariableIsShown) {
+  const TemporaryFolder folder;
+  write_file(folder / "case/model_config.yaml",
+             "MODE: pretraining\nTEST_TYPE: regular\nMODEL_ARGS:\n  --hf-token: sesame-1\n  --wandb: ${MY_API_KEY}\n");
+  std::vector<std::string> words = {"show", folder / "case", "--set", "MY_API_KEY=sesame-2"};
+  for (const bool as_json : {false, true}) {
+    if (as_json) words.push_back("--json");
+    const Output show = run_program("assay", words);
+    EXPECT_EQ(show.code, 0) << show.err;
+    EXPECT_THAT(show.out, HasSubstr("--hf-token"));
+    EXPECT_THAT(show.out, testing::Not(HasSubstr("sesame")));
+  }
+}
+
 TEST(Show, ACheckpointShowsItsTensors) {
   const Output show = run_program("assay", {"show", "--checkpoint", "golden/moe_10m_licences/checkpoint"});
   EXPECT_EQ(show.code, 0) << show.err;

@@ -29,6 +29,13 @@ bool is_plain(std::string_view value) {
   return value.front() == '/' && fs::exists(fs::path(value), code);
 }
 
+// MAX_TOKENS=2048: how many, of what a model reads.
+bool is_count(std::string_view name, std::string_view value) {
+  std::string upper(name);
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  return upper.find("TOKENS") != std::string::npos && value.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // As a JSON writer that escapes no more than it must writes the inside of a string.
 std::string escaped(std::string_view value) {
   constexpr const char* kHex = "0123456789abcdef";
@@ -104,7 +111,7 @@ void Redactor::add(const std::map<std::string, std::string>& environment) {
 }
 
 void Redactor::add(std::string_view name, std::string_view value) {
-  if (value.size() < kLeastEcho || !is_secret_name(name) || is_plain(value)) return;
+  if (value.size() < kLeastEcho || !is_secret_name(name) || is_plain(value) || is_count(name, value)) return;
   if (std::find(spellings_.begin(), spellings_.end(), value) != spellings_.end()) return;
   spellings_.emplace_back(value);
   if (std::string json = escaped(value); json != value) spellings_.push_back(std::move(json));
@@ -185,7 +192,7 @@ std::string Redactor::excerpt(std::string_view part, bool whole) const {
 }
 
 std::string Redactor::value(std::string_view name, std::string_view value) const {
-  return is_secret_name(name) && !value.empty() ? std::string(kRedacted) : text(value);
+  return is_secret_name(name) && !value.empty() && !is_count(name, value) ? std::string(kRedacted) : text(value);
 }
 
 std::string Redactor::word(std::string_view word) const {

@@ -69,7 +69,7 @@ void check_forced(EngineUnderTest& engine, Findings& findings, bool claimed, boo
   findings.expect(taken, "forced tokens are claimed, and the generated tokens are others");
 }
 
-void check_batch(EngineUnderTest& engine, Findings& findings) {
+void check_batch(EngineUnderTest& engine, Findings& findings, bool recorded) {
   engine.reset();
   for (uint64_t id = 0; id < 3; ++id) {
     const Called called = engine.submit(id, engine.wish(id));
@@ -77,6 +77,11 @@ void check_batch(EngineUnderTest& engine, Findings& findings) {
                                              id + 1, called.message));
   }
   findings.expect(engine.drain(), "three requests at once do not come to an end");
+  if (recorded) return;
+  for (const auto& [id, one] : engine.answers()) {
+    findings.expect(one.finished(), fmt::format("more than one request at once is claimed, and number {} fails: {}",
+                                                id + 1, one.message));
+  }
 }
 
 }  // namespace
@@ -88,11 +93,15 @@ void check_capabilities(const Subject& subject, Findings& findings) {
   if (engine.can(ASSAY_CAP_LOGPROBS)) wish.want |= ASSAY_WANT_LOGPROBS;
   if (engine.can(ASSAY_CAP_ROUTING)) wish.want |= ASSAY_WANT_ROUTING;
   const Answer answer = engine.ask(0, wish);
+  const bool recorded = engine.can(ASSAY_CAP_RECORDED);
   if (!answer.finished()) {
-    findings.nothing_checked("capabilities: a small request is not served: " + answer.message);
+    if (!recorded && wish.want != 0 && engine.ask(9, engine.wish()).finished()) {
+      findings.fail("logprobs or routing are claimed, and a request that wants them fails: " + answer.message);
+    } else {
+      findings.nothing_checked("capabilities: a small request is not served: " + answer.message);
+    }
     return;
   }
-  const bool recorded = engine.can(ASSAY_CAP_RECORDED);
   if (recorded) {
     findings.not_checked("claims of recorded results: they hold what was recorded");
   } else {
@@ -100,7 +109,7 @@ void check_capabilities(const Subject& subject, Findings& findings) {
     if (engine.can(ASSAY_CAP_TOP_N)) check_top_n(engine, findings);
   }
   check_forced(engine, findings, engine.can(ASSAY_CAP_FORCED_TOKENS), recorded);
-  if (engine.can(ASSAY_CAP_BATCH)) check_batch(engine, findings);
+  if (engine.can(ASSAY_CAP_BATCH)) check_batch(engine, findings, recorded);
 }
 
 void check_info(const Subject& subject, Findings& findings) {

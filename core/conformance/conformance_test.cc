@@ -55,6 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"engine_bad_claims_forced", "capabilities", "the generated tokens are others"},
                     Fault{"engine_bad_ignores_forced", "capabilities", "served as if it had none"},
                     Fault{"engine_bad_claims_seed", "seed", "seven seeds draw the same"},
+                    Fault{"engine_bad_refuses_logprobs", "capabilities", "a request that wants them fails"},
+                    Fault{"engine_bad_fails_beside_others", "capabilities", "number 2 fails: one at a time"},
                     Fault{"engine_bad_claims_l1", "L1", "a request asked twice differs"},
                     Fault{"engine_bad_claims_l2", "L2", "a request differs beside others"},
                     Fault{"engine_bad_leaks", "lifecycle", "close frees what open and submit allocated"},

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "core/command/command.h"
 #include "core/conformance/findings.h"
 #include "core/conformance/watch.h"
 #include "core/plugin/host.h"
@@ -127,9 +129,15 @@ Result<KitReport> test_plugin(const std::filesystem::path& file, const KitOption
   report.abi = (*described)["abi"];
   for (const Check& check : checks_of(kind)) {
     Watch watch;
-    const Result<plugin::ChildReport> child =
-        plugin::run_in_child([&] { return run_check(file, options, check, watch); }, options.limit);
+    const std::string mark = command::new_mark();  // of whatever the check starts
+    const Result<plugin::ChildReport> child = plugin::run_in_child(
+        [&] {
+          ::setenv(command::kMarkVariable, mark.c_str(), 1);
+          return run_check(file, options, check, watch);
+        },
+        options.limit);
     if (!child) return child.status();
+    if (!child->finished) command::end_marked(mark);
     if (!child->finished) {
       report.results.push_back({check.name, Outcome::kFailed, how_it_died(*child, watch, options.limit), 0});
     } else {

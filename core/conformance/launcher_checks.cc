@@ -127,10 +127,9 @@ void cancel(const Subject& subject, Findings& findings) {
   expect_ended(findings, launcher.folder(), "one", "cancel");
   launcher.cancel(id, -1);  // nothing is left: any answer
   uint64_t all = 0;
-  if (!launcher
-           .start({.scripts = {sleeper(launcher.folder(), "two"), "sleep 300", "sleep 300"}, .most_at_once = 1}, &all)
-           .ok())
-    return;
+  const Called second = launcher.start(
+      {.scripts = {sleeper(launcher.folder(), "two"), "sleep 300", "sleep 300"}, .most_at_once = 1}, &all);
+  if (!findings.expect(second.ok(), "start of a second job: " + second.text())) return;
   if (!started(findings, launcher, all, 3, "two")) return;
   findings.expect(launcher.cancel(all, -1).ok(), "cancel of a whole job: failed");
   for (const TaskSeen& task : launcher.finish(all, 3)) {
@@ -145,8 +144,11 @@ void close_ends_everything(const Subject& subject, Findings& findings) {
   if (!launcher.opened() || !other.opened()) return;
   uint64_t id = 0;
   uint64_t kept = 0;
-  if (!launcher.start({.scripts = {sleeper(launcher.folder(), "one")}}, &id).ok()) return;
-  if (!other.start({.scripts = {sleeper(other.folder(), "two")}}, &kept).ok()) return;
+  const Called first = launcher.start({.scripts = {sleeper(launcher.folder(), "one")}}, &id);
+  if (unreachable(findings, first)) return;
+  const Called second = other.start({.scripts = {sleeper(other.folder(), "two")}}, &kept);
+  if (!findings.expect(first.ok(), "start: " + first.text())) return;
+  if (!findings.expect(second.ok(), "start by a second launcher: " + second.text())) return;
   if (!started(findings, launcher, id, 1, "one") || !started(findings, other, kept, 1, "two")) return;
   launcher.close();
   expect_ended(findings, launcher.folder(), "one", "close");
@@ -172,7 +174,8 @@ void limits(const Subject& subject, Findings& findings) {
                     "most_at_once 2: more than two tasks ran at one time (" + task.text() + ")");
   }
   uint64_t slow = 0;
-  if (!launcher.start({.scripts = {sleeper(launcher.folder(), "slow")}, .seconds = 1}, &slow).ok()) return;
+  const Called limited = launcher.start({.scripts = {sleeper(launcher.folder(), "slow")}, .seconds = 1}, &slow);
+  if (!findings.expect(limited.ok(), "start of a task with a time limit: " + limited.text())) return;
   std::vector<TaskSeen> seen(1);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(8);
   while (!seen[0].over() && std::chrono::steady_clock::now() < until) {

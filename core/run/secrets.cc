@@ -13,6 +13,7 @@
 #include "core/command/environment.h"
 #include "core/command/files_below.h"
 #include "core/run/listed_secrets.h"
+#include "core/train/case_plan.h"
 
 namespace assay::run {
 namespace {
@@ -74,7 +75,16 @@ bool is_listing(const std::string& name) { return name == "environment" || name 
 
 void add_listed(const CaseOrder& order, command::Redactor* redactor) {
   add_listed_secrets(order.engine_options, redactor);
-  for (const std::string& training : order.training) add_listed_secrets(training, redactor);
+  for (const std::string& training : order.training) {
+    add_listed_secrets(training, redactor);
+    const Result<train::CasePlan> plan = train::parse_case_plan(training);
+    if (!plan) continue;
+    for (const train::Job& job : plan->runs) {  // texts in the plan's text
+      redactor->add(job.environment);
+      redactor->add_words(job.arguments);
+      redactor->add_words(job.command);
+    }
+  }
 }
 
 }  // namespace

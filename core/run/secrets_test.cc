@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/train/case_plan.h"
+
 namespace assay::run {
 namespace {
 
@@ -72,6 +74,20 @@ TEST(Secrets, AKeyWhereTheNameOfItsVariableBelongsIsOne) {
   RunOptions options;
   options.engine_options = R"({"url": "http://h", "api_key_variable": "sk-sesame-11"})";
   EXPECT_EQ(secrets_of(options, {}).text("is sk-sesame-11 set?"), "is *** set?");
+}
+
+TEST(Secrets, OfATrainingProgramAreFoundInItsWordsAndVariables) {
+  train::CasePlan training;
+  training.runs.resize(1);
+  training.runs[0].run = 1;
+  training.runs[0].script = "pretrain_gpt.py";
+  training.runs[0].arguments = {"--hf-token", "sesame-1", "--tokenizer-type", "TikTokenizer"};
+  training.runs[0].environment = {{"WANDB_API_KEY", "sesame-2"}};
+  Plan plan;
+  plan.cases.emplace_back();
+  plan.cases[0].order.training = {train::to_json(training)};
+  const command::Redactor known = secrets_of({}, plan);
+  EXPECT_EQ(known.text("sesame-1 sesame-2 TikTokenizer"), "*** *** TikTokenizer");
 }
 
 TEST(Secrets, OptionsThatAreNestedTooDeepAreNotGoneDown) {

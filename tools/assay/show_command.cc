@@ -141,6 +141,13 @@ void hide_secrets(const discover::Variables& variables, TestCase* test_case, Det
   hide(details->prompts);
   hide(details->errors);
   hide(details->notes);
+  for (discover::ShownWords& shown : details->words) {
+    std::vector<std::string> texts;
+    for (const discover::ArgumentWord& word : shown.words) texts.push_back(word.text);
+    redactor.add_words(texts);  // --hf-token abc: secret by the name of the argument
+    texts = redactor.words(texts);
+    for (size_t i = 0; i < texts.size(); ++i) shown.words[i].text = texts[i];
+  }
   if (!details->arguments) return;
   for (discover::GivenArgument& argument : details->arguments->given) hide(argument.values);
 }

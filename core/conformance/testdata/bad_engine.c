@@ -63,6 +63,8 @@ static int32_t submit(void* handle, const assay_request* request, assay_error* e
   if (request->ids.data != NULL) return fail(error, ASSAY_UNSUPPORTED, "takes text");
   if (request->forced.size > 0 && BAD != IGNORES_FORCED && BAD != CLAIMS_FORCED)
     return fail(error, ASSAY_UNSUPPORTED, "no forced tokens");
+  if (BAD == REFUSES_LOGPROBS && (request->want & ASSAY_WANT_LOGPROBS) != 0)
+    return fail(error, ASSAY_UNSUPPORTED, "no logprobs today");
   if (engine->count == MOST) return fail(error, ASSAY_EXHAUSTED, "too many requests");
   if (BAD == CRASHES_ON_EMPTY && request->text.size == 0) abort();
   if (BAD == WRITES_INTO_THE_REQUEST) ((assay_request*)request)->top_n = 1;
@@ -134,6 +136,10 @@ static int32_t step(void* handle, const assay_event** events, size_t* event_coun
       event->kind = ASSAY_EVENT_FINISHED;
       event->id = request->id;
       event->result = result;
+      if (BAD != FAILS_BESIDE_OTHERS || i == 0) continue;
+      event->kind = ASSAY_EVENT_FAILED;
+      event->code = ASSAY_INTERNAL;
+      event->message = (assay_str){"one at a time", 13};
     }
   }
   for (size_t i = 0; i < engine->count; ++i) free(engine->waiting[i].text);
@@ -170,7 +176,7 @@ static int32_t info(void* handle, assay_engine_info* out, assay_error* error) {
 }
 
 static const uint64_t kCapabilities =
-    ASSAY_CAP_TEXT | ASSAY_CAP_BATCH | (BAD == CLAIMS_LOGPROBS ? ASSAY_CAP_LOGPROBS : 0) |
+    ASSAY_CAP_TEXT | ASSAY_CAP_BATCH | (BAD == CLAIMS_LOGPROBS || BAD == REFUSES_LOGPROBS ? ASSAY_CAP_LOGPROBS : 0) |
     (BAD == CLAIMS_FORCED ? ASSAY_CAP_FORCED_TOKENS : 0) | (BAD == CLAIMS_SEED ? ASSAY_CAP_SEED : 0) |
     (BAD == CLAIMS_L2 ? ASSAY_CAP_L2 : 0) |
     (BAD == CLAIMS_L1 || BAD == KEEPS_STATE_AT_RESET || BAD == SHARES_STATE || BAD == GOOD ? ASSAY_CAP_L1 : 0);

@@ -350,9 +350,17 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
   }
   for (const std::string& note : answers->notes) host_.log(ASSAY_LOG_WARN, name + ": " + redactor_.text(note));
   for (std::string& failure : answers->failures) failure = redactor_.text(failure);
-  for (RequestRecord& record : answers->records) {
-    for (std::optional<std::string>* text_of : {&record.prompt, &record.text}) {
-      if (*text_of) **text_of = redactor_.text(**text_of);
+  for (size_t i = 0; i < answers->records.size(); ++i) {
+    for (std::optional<std::string>* told : {&answers->records[i].prompt, &answers->records[i].text}) {
+      if (!*told) continue;
+      std::string clean = redactor_.text(**told);
+      if (clean != **told && answers->failures[i].empty()) {  // what is judged and kept is what was said, or nothing
+        answers->failures[i] = fmt::format(
+            "{}, which holds the value of a variable with a secret's name, so that it can be neither judged nor kept; "
+            "give the command another value, or the variable another name",
+            assay::text::quoted(clean, 60));
+      }
+      **told = std::move(clean);
     }
   }
   return answers;

@@ -407,7 +407,8 @@ TEST_F(Process, NoFileThatIsKeptHasASecret) {
                           "printf '{\"text\": \"it is %s\", \"tokens\": [1]}' \"$MY_API_KEY\" > \"$1\"",
                           {"{output}", "{work_dir}"}, {{"environment", {{"MY_API_KEY", secret}}}})
                   .ok());
-  EXPECT_EQ(run({"p"}).finished.at(0).text, "it is ***");
+  EXPECT_THAT(run({"p"}).failed.at(0).message(),
+              AllOf(HasSubstr("\"it is ***\""), HasSubstr("neither judged nor kept")));
   EXPECT_EQ(file("logs/none_x/attempt_0/1/stderr.log"), "key ***\n");
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
     if (!entry.is_regular_file()) continue;
@@ -427,13 +428,22 @@ TEST_F(Process, NoPartOfASecretIsShownWhereAnOutputIsCut) {
 }
 
 TEST_F(Process, ASecretThatLooksLikeANumberChangesNone) {
-  ASSERT_TRUE(open_script("echo '{\"text\": \"pin 1234\", \"tokens\": [1234], \"generated_logprobs\": [-0.1234]}'", {},
+  ASSERT_TRUE(open_script("echo '{\"text\": \"pin\", \"tokens\": [1234], \"generated_logprobs\": [-0.1234]}'", {},
                           {{"environment", {{"PIN_SECRET", "1234"}}}})
                   .ok());
   const Outcome outcome = run({"p"});
   ASSERT_EQ(outcome.finished.count(0), 1U) << outcome.failed.at(0).message();
-  EXPECT_EQ(outcome.finished.at(0).text, "pin ***");
+  EXPECT_EQ(outcome.finished.at(0).text, "pin");
   EXPECT_THAT(outcome.finished.at(0).tokens, ElementsAre(1234));
+}
+
+TEST_F(Process, ACountOfTokensIsNoSecret) {
+  ASSERT_TRUE(
+      open_script("echo '{\"text\": \"a context of 2048 ids\"}'", {}, {{"environment", {{"MAX_TOKENS", "2048"}}}})
+          .ok());
+  const Outcome outcome = run({"p"});
+  ASSERT_EQ(outcome.finished.count(0), 1U) << outcome.failed.at(0).message();
+  EXPECT_EQ(outcome.finished.at(0).text, "a context of 2048 ids");
 }
 
 TEST_F(Process, TheEnvironmentIsTheWorkersUnlessToldOtherwise) {

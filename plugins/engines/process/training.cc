@@ -117,6 +117,8 @@ Status ProcessEngine::train(const assay_training& training, assay_training_resul
   if (!job->before_script.empty()) options.environment["ASSAY_BEFORE_SCRIPT"] = job->before_script;
   if (!job->after_script.empty()) options.environment["ASSAY_AFTER_SCRIPT"] = job->after_script;
   redactor_.add(options.environment);
+  redactor_.add_words(job->arguments);
+  redactor_.add_words(job->command);
   options.folder = job->folder;
   options.output = logs / fmt::format("run_{}.stdout.txt", training.run);
   options.errors = logs / fmt::format("run_{}.stderr.txt", training.run);

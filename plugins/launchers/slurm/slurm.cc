@@ -173,6 +173,10 @@ Result<std::vector<State>> SlurmLauncher::poll(uint64_t id) {
 
 Status SlurmLauncher::cancel(uint64_t id, std::optional<size_t> task) {
   const std::string name = std::to_string(id) + (task ? "_" + std::to_string(*task) : "");
+  const auto found = jobs_.find(id);  // scancel would end whatever job of this user has the number
+  if (found == jobs_.end() || (task && *task >= found->second.states.size())) {
+    return not_found("no job or task " + name + " of this run");
+  }
   const Result<ToolOutput> output = tool({profile_.scancel, name});
   if (!output) return output.status();
   if (output->ok() || unknown_job(*output)) return {};

@@ -152,6 +152,9 @@ TEST_F(Slurm, CancelNamesIdsAndNothingElse) {
   EXPECT_TRUE(launcher_->cancel(id, 2).ok());
   EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok());
   EXPECT_EQ(calls("scancel"), "41_2\n41\n");
+  EXPECT_EQ(launcher_->cancel(id + 1, std::nullopt).code(), StatusCode::kNotFound) << "somebody else's";
+  EXPECT_EQ(launcher_->cancel(id, 3).code(), StatusCode::kNotFound);
+  EXPECT_EQ(calls("scancel"), "41_2\n41\n");
   say("scancel", "", 1, "scancel: error: Kill job error on job id 41: Invalid job id specified\n");
   EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok()) << "over already";
   say("scancel", "", 1, "scancel: error: Kill job error on job id 41: Access/permission denied\n");
