@@ -16,6 +16,7 @@
 #include "core/command/log_tail.h"
 #include "core/discover/arguments.h"
 #include "core/golden/file.h"
+#include "core/golden/text.h"
 #include "plugins/engines/process/launch.h"
 #include "plugins/engines/process/output_file.h"
 #include "plugins/engines/replay/record_result.h"
