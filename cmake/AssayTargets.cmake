@@ -50,6 +50,8 @@ function(assay_test name)
   set(limits TIMEOUT 300)
   if("slow" IN_LIST ARG_LABELS)
     set(limits TIMEOUT 1200 COST 1000)  # started first, so that nothing waits for them alone at the end
+  elseif(ASSAY_SANITIZE)
+    set(limits TIMEOUT 900)
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}."
     PROPERTIES ${limits} LABELS "${ARG_LABELS}")
