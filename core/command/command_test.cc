@@ -379,9 +379,8 @@ TEST_F(CommandRun, TheDeathOfGuardianAndCallerAtOnceLeavesTheTreeToWhoMarkedTheC
   while (leader == 0) std::ifstream(folder_ / "leader") >> leader;
   const pid_t guardian = parent_of(leader);
   ASSERT_GT(guardian, 1);
-  ::kill(guardian, SIGSTOP);  // it must not notice the caller's end
+  ::kill(guardian, SIGKILL);  // first: the caller does not look, and the guardian would notice the caller's end
   ::kill(caller, SIGKILL);
-  ::kill(guardian, SIGKILL);
   ::waitpid(caller, nullptr, 0);
   EXPECT_FALSE(living().empty()) << "nobody ends them yet";
   end_marked(mark + "0");
