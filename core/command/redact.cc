@@ -29,13 +29,6 @@ bool is_plain(std::string_view value) {
   return value.front() == '/' && fs::exists(fs::path(value), code);
 }
 
-// MAX_TOKENS=2048: how many, of what a model reads.
-bool is_count(std::string_view name, std::string_view value) {
-  std::string upper(name);
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  return upper.find("TOKENS") != std::string::npos && value.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 // As a JSON writer that escapes no more than it must writes the inside of a string.
 std::string escaped(std::string_view value) {
   constexpr const char* kHex = "0123456789abcdef";

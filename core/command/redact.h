@@ -24,6 +24,9 @@ bool is_secret_name(std::string_view name);
 // unless API and KEY are both there. What ends with VARIABLE or KEY_HEADER names where a secret is.
 bool is_secret_option(std::string_view name);
 
+// MAX_TOKENS=2048: a number of what a model reads, no secret, whatever is_secret_name() says.
+bool is_count(std::string_view name, std::string_view value);
+
 // A text that can be the name of a variable: letters, digits and _, no digit first.
 bool is_variable_name(std::string_view text);
 

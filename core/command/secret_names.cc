@@ -51,6 +51,11 @@ bool is_secret_name(std::string_view name) {
   return false;
 }
 
+bool is_count(std::string_view name, std::string_view value) {
+  return upper_of(name).find("TOKENS") != std::string::npos &&
+         value.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool is_variable_name(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   return !text.empty() && letter(text[0]) &&

@@ -10,9 +10,6 @@
 namespace assay::compare {
 namespace {
 
-constexpr int kFp32Mantissa = 24;
-constexpr int kFp16Mantissa = 11;
-constexpr int kBf16Mantissa = 8;
 constexpr double kRounding = 4e-6;   // of the difference of two fp32 logprobs of magnitude < 16
 constexpr double kLeastLogit = 0.5;  // smaller logits have ULPs near the error of Z
 constexpr size_t kLeastSamples = 12;

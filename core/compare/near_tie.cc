@@ -8,12 +8,6 @@
 #include "core/compare/ulp.h"
 
 namespace assay::compare {
-namespace {
-
-constexpr int kFp32Bits = 24;
-
-}  // namespace
-
 std::string dtype_name(int mantissa) {
   for (const char* name : {"fp32", "fp16", "bf16"}) {
     if (mantissa_bits(name) == mantissa) return name;
@@ -24,7 +18,7 @@ std::string dtype_name(int mantissa) {
 TieRule tie_rule(std::optional<int> golden, std::optional<int> run, double noise) {
   TieRule rule;
   rule.noise = noise;
-  rule.mantissa = std::min(golden.value_or(run.value_or(kFp32Bits)), run.value_or(golden.value_or(kFp32Bits)));
+  rule.mantissa = std::min(golden.value_or(run.value_or(kFp32Mantissa)), run.value_or(golden.value_or(kFp32Mantissa)));
   if (!golden || !run || *golden == *run) return rule;
   rule.ulps = kUlpsOtherDtype;
   rule.arithmetic = fmt::format("arithmetic differs: golden {}, run {}", dtype_name(*golden), dtype_name(*run));
@@ -40,7 +34,7 @@ Gap measure_gap(const TieRule& rule, double a, double b, std::optional<double> l
   const double unit = ulp(rule.mantissa, larger);
   gap.ulps = gap.nats / unit;
   // The logprobs are fp32 numbers themselves: half a ULP of error each.
-  const double rounding = ulp(kFp32Bits, std::max(std::fabs(a), std::fabs(b)));
+  const double rounding = ulp(kFp32Mantissa, std::max(std::fabs(a), std::fabs(b)));
   gap.near_tie = gap.nats <= std::max(rule.ulps * unit, rule.noise) + rounding;
   return gap;
 }

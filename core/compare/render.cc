@@ -9,19 +9,12 @@
 namespace assay::compare {
 namespace {
 
-std::string brief_token(const TokenView& token) {
-  std::string out = token.id >= 0 ? fmt::format("{}", token.id) : "none";
-  if (!token.text.empty()) out += " " + text::quoted(token.text, 20);
-  if (token.logprob) out += fmt::format(" ({:.4g} nats)", *token.logprob);
-  return out;
-}
-
 // Where one request parts, in brief: the first divergent token, its candidates, and what the rerun counted.
 std::string evidence_lines(const RequestEvidence& one) {
   if (one.first_divergent < 0 || !one.split) return "";
   std::string out = fmt::format("  request {} parts at generated token {} of {}: golden {}, result {}", one.request,
-                                one.first_divergent, one.golden_tokens, brief_token(one.split->golden),
-                                brief_token(one.split->result));
+                                one.first_divergent, one.golden_tokens, token_text(one.split->golden, 4),
+                                token_text(one.split->result, 4));
   if (one.split->gap) out += fmt::format(", gap {:.3g} nats", *one.split->gap);
   if (one.split->gap_ulps) out += fmt::format(" = {:.3g} ULP", *one.split->gap_ulps);
   if (one.split->golden_rank) out += fmt::format(", golden at place {}", *one.split->golden_rank + 1);

@@ -10,13 +10,6 @@
 namespace assay::compare {
 namespace {
 
-std::string token_text(const TokenView& token) {
-  std::string out = token.id >= 0 ? fmt::format("{}", token.id) : "none";
-  if (!token.text.empty()) out += " " + text::quoted(token.text, 20);
-  if (token.logprob) out += fmt::format(" ({:.6g} nats)", *token.logprob);
-  return out;
-}
-
 // The first true split, else the first routing tie, else the first near-tie.
 const Split* worst_split(const Reanchoring& found) {
   const auto rank = [](const Split& split) { return split.near_tie ? 2 : split.routing_tie ? 1 : 0; };
@@ -53,10 +46,18 @@ std::string verdict_of_rerun(const Reanchoring& found, const TieRule& rule) {
                             shown->near_tie      ? "near-tie"
                             : shown->routing_tie ? "experts tie at or before this token, so that the token differs"
                                                  : "true split",
-                            shown->index, token_text(shown->golden), token_text(shown->result), gap_text(*shown, rule));
+                            shown->index, token_text(shown->golden, 6), token_text(shown->result, 6),
+                            gap_text(*shown, rule));
 }
 
 }  // namespace
+
+std::string token_text(const TokenView& token, int digits) {
+  std::string out = token.id >= 0 ? fmt::format("{}", token.id) : "none";
+  if (!token.text.empty()) out += " " + text::quoted(token.text, 20);
+  if (token.logprob) out += fmt::format(" ({:.{}g} nats)", *token.logprob, digits);
+  return out;
+}
 
 std::string counts_of(const Reanchoring& found) {
   const auto plural = [](uint64_t n, const char* one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); };

@@ -30,6 +30,9 @@ class ReanchoredPairs {
   std::vector<std::unique_ptr<RecordView>> views_;
 };
 
+// Id, text and logprob, as far as they are told: 5 " fox" (-1.25 nats). `digits`: of the logprob, significant ones.
+std::string token_text(const TokenView& token, int digits);
+
 // "24 tokens: 1 near-tie, 2 routing ties, 0 true splits"; routing ties only where there are any.
 std::string counts_of(const Reanchoring& found);
 

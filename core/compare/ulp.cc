@@ -6,9 +6,9 @@
 namespace assay::compare {
 
 std::optional<int> mantissa_bits(std::string_view dtype) {
-  if (dtype == "fp32") return 24;
-  if (dtype == "fp16") return 11;
-  if (dtype == "bf16") return 8;
+  if (dtype == "fp32") return kFp32Mantissa;
+  if (dtype == "fp16") return kFp16Mantissa;
+  if (dtype == "bf16") return kBf16Mantissa;
   return std::nullopt;
 }
 

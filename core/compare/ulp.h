@@ -6,7 +6,12 @@
 
 namespace assay::compare {
 
-// Bits of mantissa, hidden bit included: "fp32" 24, "fp16" 11, "bf16" 8. nullopt: another name.
+// Bits of mantissa, hidden bit included.
+inline constexpr int kFp32Mantissa = 24;
+inline constexpr int kFp16Mantissa = 11;
+inline constexpr int kBf16Mantissa = 8;
+
+// Of "fp32", "fp16", "bf16"; nullopt: another name.
 std::optional<int> mantissa_bits(std::string_view dtype);
 
 // Distance of neighbouring values with `mantissa` bits in the binade of |magnitude|: 2^(floor(log2 |magnitude|) + 1 -

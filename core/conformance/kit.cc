@@ -137,8 +137,8 @@ Result<KitReport> test_plugin(const std::filesystem::path& file, const KitOption
         },
         options.limit);
     if (!child) return child.status();
-    if (!child->finished) command::end_marked(mark);
     if (!child->finished) {
+      command::end_marked(mark);
       report.results.push_back({check.name, Outcome::kFailed, how_it_died(*child, watch, options.limit), 0});
     } else {
       add_results(check.name, json::parse(child->text, nullptr, false), &report.results);

@@ -145,9 +145,8 @@ void close_ends_everything(const Subject& subject, Findings& findings) {
   uint64_t id = 0;
   uint64_t kept = 0;
   const Called first = launcher.start({.scripts = {sleeper(launcher.folder(), "one")}}, &id);
-  if (unreachable(findings, first)) return;
+  if (unreachable(findings, first) || !findings.expect(first.ok(), "start: " + first.text())) return;
   const Called second = other.start({.scripts = {sleeper(other.folder(), "two")}}, &kept);
-  if (!findings.expect(first.ok(), "start: " + first.text())) return;
   if (!findings.expect(second.ok(), "start by a second launcher: " + second.text())) return;
   if (!started(findings, launcher, id, 1, "one") || !started(findings, other, kept, 1, "two")) return;
   launcher.close();

@@ -9,6 +9,7 @@
 #include "core/golden/text.h"
 
 namespace assay::json {
+
 bool ResultBuilder::null() {
   if (place_ == Place::kExtra || place_ == Place::kProvenance) {
     raw_.scalar("null");

@@ -40,6 +40,22 @@ std::vector<std::string> take_lines(std::string* text) {
   return lines;
 }
 
+// Cuts off what follows the last newline.
+Status cut_torn_line(int fd, const std::filesystem::path& file) {
+  off_t end = ::lseek(fd, 0, SEEK_END);
+  std::array<char, 1 << 16> buffer;
+  for (bool found = false; !found && end > 0;) {
+    const auto size = static_cast<size_t>(std::min<off_t>(end, buffer.size()));
+    const ssize_t n = ::pread(fd, buffer.data(), size, end - static_cast<off_t>(size));
+    if (n != static_cast<ssize_t>(size)) return failed("cannot be read", file);
+    const size_t newline = std::string_view(buffer.data(), size).rfind('\n');
+    found = newline != std::string_view::npos;
+    end -= static_cast<off_t>(found ? size - newline - 1 : size);
+  }
+  if (end < 0 || ::ftruncate(fd, end) != 0) return failed("its torn last line cannot be cut off", file);
+  return {};
+}
+
 }  // namespace
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -52,7 +68,7 @@ Fd::~Fd() {
 }
 
 Result<EventWriter> EventWriter::create(const std::filesystem::path& file) {
-  Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  Fd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
   if (!fd) return failed("cannot be made", file);
   return EventWriter(std::move(fd), file.string());
 }
@@ -60,17 +76,7 @@ Result<EventWriter> EventWriter::create(const std::filesystem::path& file) {
 Result<EventWriter> EventWriter::reopen(const std::filesystem::path& file) {
   Fd fd(::open(file.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   if (!fd) return failed("cannot be opened for writing", file);
-  off_t end = ::lseek(fd.get(), 0, SEEK_END);
-  std::array<char, 1 << 16> buffer;
-  for (bool found = false; !found && end > 0;) {
-    const auto size = static_cast<size_t>(std::min<off_t>(end, buffer.size()));
-    const ssize_t n = ::pread(fd.get(), buffer.data(), size, end - static_cast<off_t>(size));
-    if (n != static_cast<ssize_t>(size)) return failed("cannot be read", file);
-    const size_t newline = std::string_view(buffer.data(), size).rfind('\n');
-    found = newline != std::string_view::npos;
-    end -= static_cast<off_t>(found ? size - newline - 1 : size);
-  }
-  if (end < 0 || ::ftruncate(fd.get(), end) != 0) return failed("its torn last line cannot be cut off", file);
+  if (Status cut = cut_torn_line(fd.get(), file); !cut.ok()) return cut;
   return EventWriter(std::move(fd), file.string());
 }
 
@@ -88,11 +94,9 @@ Result<EventWriter> EventWriter::go_on(const std::filesystem::path& file) {
 }
 
 Status EventWriter::append(std::string_view line) {
-  const off_t before = ::lseek(fd_.get(), 0, SEEK_END);
   Status written = write_all(fd_.get(), line, path_);
-  // A part of a line on a full disk would spoil the next one; should it stay, the reader says so.
-  if (!written.ok() && before >= 0) {
-    [[maybe_unused]] const int cut = ::ftruncate(fd_.get(), before);
+  if (!written.ok()) {  // a torn line would spoil the next one; should it stay, readers say so
+    [[maybe_unused]] const Status cut = cut_torn_line(fd_.get(), path_);
   }
   return written;
 }

@@ -100,20 +100,11 @@ class Merger {
         return invalid(fmt::format("{}: the run is still going on, {} has it; wait for its end", folder.string(),
                                    lock_holder(folder)));
       }
-      if (run->unplanned > 0 && run->info.shard.index == 0) return cut_off(*run);
+      if (run->unplanned > 0 && run->info.shard.index == 0) return invalid(cut_off_text(*run));
       folders_.push_back(real);
       runs_.push_back(*std::move(run));
     }
     return {};
-  }
-
-  // Nobody knows which cases it lacks.
-  static Status cut_off(const RunRecord& run) {
-    const std::string folder = run.info.output.string();
-    return invalid(
-        fmt::format("{}: the run ended before it had written down {} of its {} cases; go on with it before it "
-                    "is merged: assay run --resume {}",
-                    folder, run.unplanned, run.info.cases, folder));
   }
 
   // Every row that a run has, each once.
@@ -187,7 +178,7 @@ class Merger {
     const Result<ShardFile> file = division();
     if (!file) {
       for (const RunRecord& run : runs_) {
-        if (run.unplanned > 0) return cut_off(run);
+        if (run.unplanned > 0) return invalid(cut_off_text(run));
       }
       std::for_each(missing.begin(), missing.end(), note);
       notes_.push_back("the order of the cases is that of the shards: " + file.status().message());

@@ -57,7 +57,8 @@ TEST_F(MergedRun, ARunThatWasCutOffBeforeItsCasesWereWrittenDownIsRefused) {
   std::ofstream(journal) << text.substr(0, text.find('\n') + 1);
   const Status status = merge_into(dir_ / "merged");
   EXPECT_EQ(status.code(), StatusCode::kInvalid);
-  EXPECT_THAT(status.message(), HasSubstr("before it had written down 1 of its 1 cases; go on with it"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("before it had written down 1 of its 1 cases; go on with it: assay run --resume"));
   EXPECT_FALSE(fs::exists(dir_ / "merged/results.jsonl"));
 }
 

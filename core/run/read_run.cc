@@ -316,6 +316,13 @@ Result<RunRecord> read_journal(const fs::path& file, Detail detail, bool holds_l
   return record ? std::move(record) : record.status().with(file.string());
 }
 
+std::string cut_off_text(const RunRecord& record) {
+  const std::string folder = record.info.output.string();
+  return fmt::format(
+      "{}: the run ended before it had written down {} of its {} cases; go on with it: assay run --resume {}", folder,
+      record.unplanned, record.info.cases, folder);
+}
+
 Status check_run_folder(const fs::path& folder) {
   constexpr const char* kExpected = "; expected the output folder of a run";
   std::error_code code;

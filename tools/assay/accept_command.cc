@@ -30,7 +30,7 @@ int refused(const Status& status) {
 }  // namespace
 
 int accept_command(const Words& words) {
-  constexpr const char* kAcceptUsage = "assay accept CASE (--metric M... | --all) --reason TEXT [options]";
+  constexpr const char* kUsage = "assay accept CASE (--metric M... | --all) --reason TEXT [options]";
   po::options_description options("options");
   options.add_options()("metric", po::value<Words>(), "metric whose values are accepted, or noise; repeatable")(
       "all", "accept all that the pending golden holds, requests and prompts too")(
@@ -38,19 +38,19 @@ int accept_command(const Words& words) {
       "who", po::value<std::string>()->default_value(""), "who accepts (default: git's user.name, or the login name)");
   add_choice(&options);
   po::variables_map values;
-  if (const auto code = parse(kAcceptUsage, options, "case", words, &values)) return *code;
+  if (const auto code = parse(kUsage, options, "case", words, &values)) return *code;
   if (const auto code = refuse_in_ci("accept")) return *code;
   const Words cases = all(values, "case");
-  if (cases.size() != 1) return refuse(kAcceptUsage, "accept: name one CASE");
+  if (cases.size() != 1) return refuse(kUsage, "accept: name one CASE");
   govern::AcceptRequest request;
   request.metrics = all(values, "metric");
   const bool whole = values.count("all") != 0;
   if (whole == !request.metrics.empty())
-    return refuse(kAcceptUsage, "accept: give --metric M (repeatable) or --all, one of the two");
+    return refuse(kUsage, "accept: give --metric M (repeatable) or --all, one of the two");
   if (whole) request.metrics = {govern::kAllMetrics};
   request.why = values["reason"].as<std::string>();
   if (text::blank(request.why)) {
-    return refuse(kAcceptUsage, "accept: a golden changes only with a reason: --reason TEXT");
+    return refuse(kUsage, "accept: a golden changes only with a reason: --reason TEXT");
   }
   request.who = values["who"].as<std::string>();
   if (request.who.empty()) request.who = user_name();
@@ -75,14 +75,14 @@ int accept_command(const Words& words) {
 }
 
 int reject_command(const Words& words) {
-  constexpr const char* kAcceptUsage = "assay reject CASE [options]";
+  constexpr const char* kUsage = "assay reject CASE [options]";
   po::options_description options("options");
   add_choice(&options);
   po::variables_map values;
-  if (const auto code = parse(kAcceptUsage, options, "case", words, &values)) return *code;
+  if (const auto code = parse(kUsage, options, "case", words, &values)) return *code;
   if (const auto code = refuse_in_ci("reject")) return *code;
   const Words cases = all(values, "case");
-  if (cases.size() != 1) return refuse(kAcceptUsage, "reject: name one CASE");
+  if (cases.size() != 1) return refuse(kUsage, "reject: name one CASE");
   plugin::PluginRegistry registry(search_options(values));
   const auto place = find_pending_place(cases[0]);
   if (!place) return fail(place.status());

@@ -148,7 +148,7 @@ int exit_code_of(const run::RunSummary& summary, bool strict) {
 }  // namespace
 
 int ci_command(const Words& words) {
-  constexpr const char* kCiUsage = "assay ci KEY=VALUE... [options]";
+  constexpr const char* kUsage = "assay ci KEY=VALUE... [options]";
   po::options_description description(
       "Takes the words of Megatron-LM's run_ci_test.sh and does what it does with TRAINING_PARAMS_PATH.\noptions");
   description.add_options()("word", po::value<Words>(), "KEY=VALUE")(
@@ -163,7 +163,7 @@ int ci_command(const Words& words) {
   po::variables_map values;
   Words rest = words;
   std::erase(rest, "--");
-  if (const auto code = parse(kCiUsage, description, "word", rest, &values)) return *code;
+  if (const auto code = parse(kUsage, description, "word", rest, &values)) return *code;
   const Result<Values> given = parse_ci_words(all(values, "word"), environment());
   if (!given) return fail(given.status());
   const command::Redactor redactor(*given);

@@ -56,7 +56,7 @@ CaseVerdict judge_training(const TestCase& test_case, const Words& files) {
 }  // namespace
 
 int compare_command(const Words& words) {
-  constexpr const char* kCompareUsage = "assay compare GOLDEN ACTUAL --config model_config.yaml [options]";
+  constexpr const char* kUsage = "assay compare GOLDEN ACTUAL --config model_config.yaml [options]";
   std::string config;
   po::options_description options("options");
   options.add_options()("file", po::value<Words>(), "the golden file, then the results file")(
@@ -66,12 +66,11 @@ int compare_command(const Words& words) {
       "compat", po::value<std::string>(), "megatron: tell the verdict of Megatron-LM's comparator beside ours")(
       "strict", "EQUIVALENT does not pass")("json", "print the verdict as one JSON object");
   po::variables_map values;
-  if (const auto code = parse(kCompareUsage, options, "file", words, &values)) return *code;
+  if (const auto code = parse(kUsage, options, "file", words, &values)) return *code;
   if (const Status known = check_compat(values); !known.ok()) return fail(known);
   const Words files = all(values, "file");
   if (files.size() != 2) {
-    return refuse(kCompareUsage,
-                  "compare: " + std::to_string(files.size()) + " files given, expected GOLDEN and ACTUAL");
+    return refuse(kUsage, "compare: " + std::to_string(files.size()) + " files given, expected GOLDEN and ACTUAL");
   }
   auto text = discover::read_file(config, discover::YamlLimits{}.bytes);
   if (!text) return fail(text.status());

@@ -15,7 +15,7 @@ namespace assay::cli {
 namespace po = boost::program_options;
 
 int merge_command(const Words& words) {
-  constexpr const char* kMergeUsage = "assay merge RUN... --output DIR [options]";
+  constexpr const char* kUsage = "assay merge RUN... --output DIR [options]";
   po::options_description description("options");
   description.add_options()("run", po::value<Words>(), "output folders of the shards of a run, or of any runs")(
       "output", po::value<std::string>(), "folder for the one run: new, or of an earlier merge")(
@@ -29,11 +29,11 @@ int merge_command(const Words& words) {
       "quiet", "no line for passing cases")("json", "print the outcomes as one JSON array, and nothing else")(
       "color", po::value<std::string>()->default_value("auto"), "auto, always or never");
   po::variables_map values;
-  if (const auto code = parse(kMergeUsage, description, "run", words, &values)) return *code;
+  if (const auto code = parse(kUsage, description, "run", words, &values)) return *code;
   const std::optional<bool> colour = wants_colour(values["color"].as<std::string>());
   if (!colour) return fail(invalid("--color: expected auto, always or never"));
   const Words runs = all(values, "run");
-  if (runs.empty()) return refuse(kMergeUsage, "merge: no RUN given");
+  if (runs.empty()) return refuse(kUsage, "merge: no RUN given");
   if (values.count("output") == 0) return fail(invalid("merge: --output DIR is missing; it is never one of the runs"));
   ReportTargets targets{.json = values.count("json") != 0,
                         .junit = values["junit"].as<std::string>(),

@@ -10,7 +10,7 @@ namespace assay::cli {
 namespace po = boost::program_options;
 
 int plugin_test_command(const Words& words) {
-  constexpr const char* kPluginTestUsage = "assay plugin test FILE.so... [--options JSON] [--prompt TEXT]... [--json]";
+  constexpr const char* kUsage = "assay plugin test FILE.so... [--options JSON] [--prompt TEXT]... [--json]";
   po::options_description options("options");
   options.add_options()("file", po::value<Words>(), "shared objects named <kind>_<name>.so")(
       "options", po::value<std::string>()->default_value("{}"),
@@ -18,10 +18,10 @@ int plugin_test_command(const Words& words) {
       "prompt", po::value<Words>(), "a text that an engine without a backend answers; repeatable")(
       "timeout", po::value<double>()->default_value(60), "seconds that one check may take")("json", "print JSON");
   po::variables_map values;
-  if (const auto code = parse(kPluginTestUsage, options, "file", words, &values)) return *code;
+  if (const auto code = parse(kUsage, options, "file", words, &values)) return *code;
   const Words files = all(values, "file");
   if (files.empty()) {
-    return refuse(kPluginTestUsage, "plugin test: no file given, expected one or more");
+    return refuse(kUsage, "plugin test: no file given, expected one or more");
   }
   const double seconds = values["timeout"].as<double>();
   if (!(seconds >= 0.1 && seconds <= 86400)) return fail(invalid("--timeout: expected 0.1 to 86400 seconds"));

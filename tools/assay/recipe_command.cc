@@ -150,13 +150,13 @@ int run_workloads(const Words& words) {
 }  // namespace
 
 int recipe_command(const Words& words) {
-  constexpr const char* kRecipeUsage = "assay recipe list|run FILE... [options]";
-  if (words.empty()) return refuse(kRecipeUsage, "recipe: expected list or run");
+  constexpr const char* kUsage = "assay recipe list|run FILE... [options]";
+  if (words.empty()) return refuse(kUsage, "recipe: expected list or run");
   const Words rest(words.begin() + 1, words.end());
   if (words[0] == "list") return list(rest);
   if (words[0] == "run") return run_workloads(rest);
-  if (words[0] != "--help") return refuse(kRecipeUsage, "recipe: '" + words[0] + "': expected list or run");
-  std::cout << "usage: " << kRecipeUsage << "\n\n'assay recipe list --help' and 'assay recipe run --help' tell more.\n";
+  if (words[0] != "--help") return refuse(kUsage, "recipe: '" + words[0] + "': expected list or run");
+  std::cout << "usage: " << kUsage << "\n\n'assay recipe list --help' and 'assay recipe run --help' tell more.\n";
   return kExitOk;
 }
 

@@ -41,7 +41,7 @@ const Format* find_format(const std::string& name) {
 }  // namespace
 
 int report_command(const Words& words) {
-  constexpr const char* kReportUsage = "assay report RUN [options]";
+  constexpr const char* kUsage = "assay report RUN [options]";
   std::string format_name;
   std::string output;
   std::string history;
@@ -53,10 +53,10 @@ int report_command(const Words& words) {
       "history", po::value(&history)->default_value(""), "folder of earlier runs (default: the one that holds RUN)")(
       "strict", "EQUIVALENT does not pass");
   po::variables_map values;
-  if (const auto code = parse(kReportUsage, options, "run", words, &values)) return *code;
+  if (const auto code = parse(kUsage, options, "run", words, &values)) return *code;
   const Words folders = all(values, "run");
   if (folders.size() != 1) {
-    return refuse(kReportUsage, "report: " + std::to_string(folders.size()) + " folders given, expected one RUN");
+    return refuse(kUsage, "report: " + std::to_string(folders.size()) + " folders given, expected one RUN");
   }
   const Format* format = find_format(format_name);
   if (format == nullptr)

@@ -151,10 +151,7 @@ report::ReportRun report_run(const run::RunRecord& record) {
     run::CaseOutcome lost;
     lost.name = fmt::format("{} without a name", record.unplanned);
     lost.verdict.verdict = Verdict::kInfra;
-    lost.verdict.reason = fmt::format(
-        "the run ended before it had written down {} of its {} cases; go on with it: "
-        "assay run --resume {}",
-        record.unplanned, record.info.cases, made.folder);
+    lost.verdict.reason = cut_off_text(record);
     made.cases.push_back(report_case(lost, record.strict));
   }
   return made;

@@ -60,7 +60,7 @@ nlohmann::ordered_json to_json(const run::SimulatedRun& run) {
 }  // namespace
 
 int simulate_command(const Words& words) {
-  constexpr const char* kSimulateUsage = "assay simulate RUN... --workers N,N,... [options]";
+  constexpr const char* kUsage = "assay simulate RUN... --workers N,N,... [options]";
   po::options_description description("options");
   description.add_options()("run", po::value<Words>(), "runs, or files, that tell how long cases take")(
       "workers", po::value<std::string>()->default_value("1,8,64,1000"), "how many, one run each")(
@@ -73,12 +73,12 @@ int simulate_command(const Words& words) {
       "noise", po::value<double>()->default_value(0.1), "spread of case times: deviation of the logarithm")(
       "seed", po::value<int64_t>()->default_value(1), "of the random numbers")("json", "one JSON object a line");
   po::variables_map values;
-  if (const auto code = parse(kSimulateUsage, description, "run", words, &values)) return *code;
+  if (const auto code = parse(kUsage, description, "run", words, &values)) return *code;
   const Result<std::vector<uint32_t>> workers = parse_workers(values["workers"].as<std::string>());
   if (!workers) return fail(workers.status());
   if (Status status = check(values); !status.ok()) return fail(status);
   const Words runs = all(values, "run");
-  if (runs.empty()) return refuse(kSimulateUsage, "simulate: no RUN given");
+  if (runs.empty()) return refuse(kUsage, "simulate: no RUN given");
   run::Durations durations;
   for (const std::string& path : runs) {
     Result<run::Durations> read = run::read_durations(path);

@@ -9,8 +9,7 @@ namespace assay::cli {
 namespace po = boost::program_options;
 
 int tokenize_command(const Words& words) {
-  constexpr const char* kTokenizeUsage =
-      "assay tokenize --tokenizer-type TYPE [--tokenizer-model FILE] [options] < lines";
+  constexpr const char* kUsage = "assay tokenize --tokenizer-type TYPE [--tokenizer-model FILE] [options] < lines";
   model::TokenizerSpec spec;
   std::string model_file;
   int64_t vocab_size = 0;
@@ -25,7 +24,7 @@ int tokenize_command(const Words& words) {
       "tiktoken-special-tokens", po::value<Words>(), "name of the next special token; repeatable")(
       "null-tokenizer-eod-id", po::value(&null_eod_id), "end of document of NullTokenizer")("decode", "ids to text");
   po::variables_map values;
-  if (const auto code = parse(kTokenizeUsage, options, "", words, &values)) return *code;
+  if (const auto code = parse(kUsage, options, "", words, &values)) return *code;
   spec.model = model_file;
   spec.special_tokens = all(values, "tiktoken-special-tokens");
   if (values.count("vocab-size") != 0) spec.vocab_size = vocab_size;

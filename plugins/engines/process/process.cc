@@ -351,20 +351,23 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
   }
   for (const std::string& note : answers->notes) host_.log(ASSAY_LOG_WARN, name + ": " + redactor_.text(note));
   for (std::string& failure : answers->failures) failure = redactor_.text(failure);
-  for (size_t i = 0; i < answers->records.size(); ++i) {
-    for (std::optional<std::string>* told : {&answers->records[i].prompt, &answers->records[i].text}) {
-      if (!*told) continue;
-      std::string clean = redactor_.text(**told);
-      if (clean != **told && answers->failures[i].empty()) {  // what is judged and kept is what was said, or nothing
-        answers->failures[i] = fmt::format(
-            "{}, which holds the value of a variable with a secret's name, so that it can be neither judged nor kept; "
-            "give the command another value, or the variable another name",
-            assay::text::quoted(clean, 60));
-      }
-      **told = std::move(clean);
-    }
-  }
+  for (size_t i = 0; i < answers->records.size(); ++i) hide_secrets(&answers->records[i], &answers->failures[i]);
   return answers;
+}
+
+// What is judged and kept is what was said, or nothing.
+void ProcessEngine::hide_secrets(RequestRecord* record, std::string* failure) const {
+  for (std::optional<std::string>* told : {&record->prompt, &record->text}) {
+    if (!*told) continue;
+    std::string clean = redactor_.text(**told);
+    if (clean != **told && failure->empty()) {
+      *failure = fmt::format(
+          "{}, which holds the value of a variable with a secret's name, so that it can be neither judged nor kept; "
+          "give the command another value, or the variable another name",
+          text::quoted(clean, 60));
+    }
+    **told = std::move(clean);
+  }
 }
 
 // The output goes from the place of the case's own results to where an engine's files are.

@@ -77,6 +77,7 @@ class ProcessEngine {
   // Fails with kInfra; `from` is then still there.
   Status bring_output(const std::filesystem::path& from, const std::filesystem::path& to) const;
   command::CommandOptions command_options(const Paths& paths) const;
+  void hide_secrets(RequestRecord* record, std::string* failure) const;
   Status note_command(const command::CommandOptions& options, const std::filesystem::path& file) const;
   Status outcome_of(const command::CommandEnd& end, const command::CommandOptions& options) const;
   void log_tail(const std::filesystem::path& file, const char* name) const;

@@ -34,7 +34,8 @@ void Hosts::failed(size_t host, Time begun, Time now) {
   Host& it = hosts_[host];
   if (it.failures > 0 && begun <= it.failed_at) return;
   it.failed_at = now;
-  it.rests_until = now + kRest * (1 << std::min(it.failures++, kMostDoublings));
+  it.rests_until = now + kRest * (1 << std::min(it.failures, kMostDoublings));
+  ++it.failures;
 }
 
 bool Hosts::none_left() const {

@@ -48,8 +48,13 @@ std::string last_line(const std::string& text) {
 std::string said_in(const std::string& file, const Job& job) {
   command::Redactor redactor(command::own_environment());
   for (const auto& [name, value] : job.environment) redactor.add(name, value);
-  const std::string said = command::last_lines(file, redactor, 1, kSaid);
-  return said.empty() ? "" : ": " + said;
+  return command::last_lines(file, redactor, 1, kSaid);
+}
+
+// How a command ended, with what it complained of.
+std::string told(const command::CommandEnd& how, const std::string& file, const Job& job) {
+  const std::string said = said_in(file, job);
+  return how.text() + (said.empty() ? "" : ": " + said);
 }
 
 }  // namespace
@@ -287,18 +292,14 @@ void CommandLauncher::ended(Entry& entry, size_t task, const command::CommandEnd
   const std::vector<int>& codes = options_.lost_codes;
   if (how.signal == 0 && std::find(codes.begin(), codes.end(), how.code) != codes.end()) {
     // `cancel`, where there is one, is run before it counts as lost: the far end may go on.
-    stop(running,
-         failure(running, "the command that runs it failed: " + how.text() + said_in(running.errors, entry.job)));
+    stop(running, failure(running, "the command that runs it failed: " + told(how, running.errors, entry.job)));
     running.again = true;
     running.process.reset();
     return;
   }
   hosts_.worked(*running.host);
   State state = exited_in_shell(how.code);
-  if (how.code != 0 || how.signal != 0) {
-    const std::string said = said_in(running.errors, entry.job);
-    if (!said.empty()) state.reason = said.substr(2);
-  }
+  if (how.code != 0 || how.signal != 0) state.reason = said_in(running.errors, entry.job);
   if (how.signal != 0) {
     state.exit_code = 0;
     state.signal = how.signal;
@@ -316,8 +317,8 @@ void CommandLauncher::started(Entry& entry, size_t task, const command::CommandE
     running.next_poll = Clock::now() + kPollInterval;
     return;
   }
-  const std::string why = failure(
-      running, "start failed: " + (how.ok() ? "it printed no id" : how.text() + said_in(running.errors, entry.job)));
+  const std::string why =
+      failure(running, "start failed: " + (how.ok() ? "it printed no id" : told(how, running.errors, entry.job)));
   const bool by_itself = how.limit == command::Limit::kNone;
   if (by_itself || running.id.empty()) return end(running, lost(why, by_itself));
   stop(running, why);  // it told an id before its time was over: something may run there
