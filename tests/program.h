@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/temporary_folder.h"
+
 namespace assay::tests {
 
 struct Output {
@@ -23,20 +25,6 @@ Output run_file(const std::filesystem::path& executable, const std::vector<std::
 
 // The executable of this name on the PATH; empty where there is none.
 std::filesystem::path find_executable(const std::string& name);
-
-// A folder of its own, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 void write_file(const std::filesystem::path& path, const std::string& text);  // makes the folders it needs
 std::string read_file(const std::filesystem::path& path);                     // "" when it cannot be read
