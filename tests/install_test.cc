@@ -48,35 +48,44 @@ TEST(Install, TheInstalledProgramFindsItsPluginsAndItsWorker) {
   EXPECT_EQ(run.code, 0) << run.out << run.err;
 }
 
-class NewPlugin : public testing::TestWithParam<const char*> {};
-
-TEST_P(NewPlugin, BuildsPassesItsTestsAndTheKitOutsideOfTheTree) {
-  const std::string kind = GetParam();
+// What a new plugin's author does next, with the package below `package` and the program `assay` made of it.
+void expect_builds_and_passes(const std::string& kind, const fs::path& package, const fs::path& assay) {
   const TemporaryFolder folder;
-  const Output written = installed({"plugin", "new", "my_own", "--kind", kind}, folder.path());
+  const Output written = run_file(assay, {"plugin", "new", "my_own", "--kind", kind}, "", folder.path());
   ASSERT_EQ(written.code, 0) << written.err;
   const std::string source = folder / (kind + "_my_own");
   EXPECT_THAT(written.out, HasSubstr("CMakeLists.txt"));
+  EXPECT_THAT(written.out, HasSubstr("-DCMAKE_PREFIX_PATH=" + package.string() + " "));
   EXPECT_THAT(read_file(source + "/README.md"), HasSubstr("assay plugin test build/" + kind + "_my_own.so"));
   const std::string build = source + "/build";
   const Output configured =
-      run_file(find_executable("cmake"), {"-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix().string()});
+      run_file(find_executable("cmake"), {"-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + package.string()});
   ASSERT_EQ(configured.code, 0) << configured.out << configured.err;
   const Output built = run_file(find_executable("cmake"), {"--build", build});
   ASSERT_EQ(built.code, 0) << built.out << built.err;
   const Output tested = run_file(find_executable("ctest"), {"--test-dir", build, "--output-on-failure"});
   EXPECT_EQ(tested.code, 0) << tested.out;
   EXPECT_THAT(tested.out, HasSubstr("0 tests failed out of 2"));
-  const Output kit = installed({"plugin", "test", build + "/" + kind + "_my_own.so", "--json"});
+  const Output kit = run_file(assay, {"plugin", "test", build + "/" + kind + "_my_own.so", "--json"});
   EXPECT_EQ(kit.code, 0) << kit.out;
   EXPECT_EQ(json::parse(kit.out)["name"], "my_own");
-  const Output again = installed({"plugin", "new", "my_own", "--kind", kind}, folder.path());
+  const Output again = run_file(assay, {"plugin", "new", "my_own", "--kind", kind}, "", folder.path());
   EXPECT_EQ(again.code, 2);
   EXPECT_THAT(again.err, HasSubstr("exists already"));
 }
 
+class NewPlugin : public testing::TestWithParam<const char*> {};
+
+TEST_P(NewPlugin, BuildsPassesItsTestsAndTheKitOutsideOfTheTree) {
+  expect_builds_and_passes(GetParam(), prefix(), prefix() / "bin/assay");
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, NewPlugin, testing::Values("engine", "comparator", "launcher"),
                          [](const auto& kind) { return std::string(kind.param); });
+
+TEST(NewPlugin, TheProgramOfABuildFolderServesAsWellAsAnInstalledOne) {
+  expect_builds_and_passes("comparator", ASSAY_BINARY_DIR, ASSAY_BINARY_DIR "/bin/assay");
+}
 
 TEST(NewPlugin, ACaseRunsOnAnEngineAndAComparatorOfSomebodyElse) {
   const TemporaryFolder folder;
