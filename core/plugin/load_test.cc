@@ -7,6 +7,7 @@
 #include "core/plugin/host.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/probe.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::plugin {
 namespace {
@@ -18,16 +19,6 @@ using ::testing::HasSubstr;
 const fs::path kBroken = fs::path(ASSAY_BINARY_DIR) / "tests/broken_plugins";
 
 fs::path broken(const std::string& name) { return kBroken / ("comparator_" + name + ".so"); }
-
-// A folder of its own for one test.
-fs::path scratch() {
-  const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-  fs::path dir =
-      fs::path(::testing::TempDir()) / (std::string("assay_") + info->test_suite_name() + "_" + info->name());
-  fs::remove_all(dir);
-  fs::create_directories(dir);
-  return dir;
-}
 
 void expect_failure(const fs::path& file, LoadFailure failure, const std::string& part) {
   const std::optional<LoadError> error = probe(file, std::chrono::milliseconds(5000));
@@ -59,45 +50,52 @@ TEST(PluginLoad, NewerMinorVersionIsAccepted) {
 TEST(PluginLoad, MissingFileIsNotFound) { expect_failure(broken("absent"), LoadFailure::kNotFound, "no such file"); }
 
 TEST(PluginLoad, DanglingLinkNamesItsTarget) {
-  const fs::path link = scratch() / "comparator_link.so";
+  const tests::TemporaryFolder folder;
+  const fs::path link = folder.path() / "comparator_link.so";
   fs::create_symlink("gone.so", link);
   expect_failure(link, LoadFailure::kNotFound, "gone.so");
 }
 
 TEST(PluginLoad, DirectoryIsNotAFile) {
-  const fs::path dir = scratch() / "comparator_dir.so";
+  const tests::TemporaryFolder folder;
+  const fs::path dir = folder.path() / "comparator_dir.so";
   fs::create_directory(dir);
   expect_failure(dir, LoadFailure::kNotAFile, "a directory");
 }
 
 TEST(PluginLoad, TextFileIsNotASharedObject) {
-  const fs::path file = scratch() / "comparator_text.so";
+  const tests::TemporaryFolder folder;
+  const fs::path file = folder.path() / "comparator_text.so";
   std::ofstream(file) << "int main() {}\n";
   expect_failure(file, LoadFailure::kNotElf, "no ELF header");
 }
 
 TEST(PluginLoad, EmptyFileIsNotASharedObject) {
-  const fs::path file = scratch() / "comparator_empty.so";
+  const tests::TemporaryFolder folder;
+  const fs::path file = folder.path() / "comparator_empty.so";
   std::ofstream(file).flush();
   expect_failure(file, LoadFailure::kNotElf, "no ELF header");
 }
 
 TEST(PluginLoad, TruncatedFileTellsBothSizes) {
-  const fs::path file = scratch() / "comparator_cut.so";
+  const tests::TemporaryFolder folder;
+  const fs::path file = folder.path() / "comparator_cut.so";
   fs::copy_file(broken("in_order"), file);
   fs::resize_file(file, 3000);
   expect_failure(file, LoadFailure::kTruncated, "3000 bytes, its header promises");
 }
 
 TEST(PluginLoad, HeaderAloneIsTruncated) {
-  const fs::path file = scratch() / "comparator_cut.so";
+  const tests::TemporaryFolder folder;
+  const fs::path file = folder.path() / "comparator_cut.so";
   fs::copy_file(broken("in_order"), file);
   fs::resize_file(file, 20);
   expect_failure(file, LoadFailure::kTruncated, "20 bytes");
 }
 
 TEST(PluginLoad, OtherMachineIsNamed) {
-  const fs::path file = scratch() / "comparator_other.so";
+  const tests::TemporaryFolder folder;
+  const fs::path file = folder.path() / "comparator_other.so";
   fs::copy_file(broken("in_order"), file);
   std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
   stream.seekp(18);  // e_machine
@@ -143,7 +141,8 @@ TEST(PluginLoad, NameMustAgreeWithTheFileName) {
 }
 
 TEST(PluginLoad, FileNameWithoutKindIsRefused) {
-  const fs::path file = scratch() / "libsomething.so";
+  const tests::TemporaryFolder folder;
+  const fs::path file = folder.path() / "libsomething.so";
   fs::copy_file(broken("in_order"), file);
   expect_failure(file, LoadFailure::kWrongName, "<kind>_<name>.so");
 }

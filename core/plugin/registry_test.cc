@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/plugin/doctor.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::plugin {
 namespace {
@@ -21,12 +22,8 @@ const fs::path kBrokenPlugins = fs::path(ASSAY_BINARY_DIR) / "tests/broken_plugi
 class Registry : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(::testing::TempDir()) /
-            (std::string("assay_registry_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(root_);
     for (const char* dir : {"flag", "environment", "installed"}) fs::create_directories(root_ / dir);
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   void put(const std::string& dir, const std::string& name) {
     fs::copy_file(kBrokenPlugins / ("comparator_" + name + ".so"), root_ / dir / ("comparator_" + name + ".so"));
@@ -37,7 +34,8 @@ class Registry : public ::testing::Test {
             .install_dir = root_ / "installed"};
   }
 
-  fs::path root_;
+  const tests::TemporaryFolder own_folder_;
+  const fs::path root_ = own_folder_.path();
 };
 
 TEST_F(Registry, SearchesFlagThenEnvironmentThenInstallDirectory) {

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "tests/temporary_folder.h"
+
 namespace assay::run {
 namespace {
 
@@ -48,9 +50,8 @@ TEST(BackendChoice, UnusableBackendGivesItsReason) {
 }
 
 TEST(BackendChoice, NoUsableBackendNamesEveryReason) {
-  const fs::path dir = fs::path(::testing::TempDir()) / "assay_backend_choice";
-  fs::remove_all(dir);
-  fs::create_directories(dir);
+  const tests::TemporaryFolder folder;
+  const fs::path& dir = folder.path();
   {
     const plugin::PluginRegistry registry = registry_of(dir);
     BackendChoice choice(registry);
@@ -62,7 +63,6 @@ TEST(BackendChoice, NoUsableBackendNamesEveryReason) {
   const Result<std::string> best = choice.best();
   EXPECT_EQ(best.status().code(), StatusCode::kInfra);
   EXPECT_THAT(best.status().message(), HasSubstr("fake_absent: no such card"));
-  fs::remove_all(dir);
 }
 
 TEST(BackendChoice, CpuAndReferenceShareTheirPlatform) {

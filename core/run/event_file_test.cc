@@ -11,6 +11,7 @@
 
 #include "core/command/log_tail.h"
 #include "core/run/journal.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::run {
 namespace {
@@ -24,17 +25,10 @@ using ::testing::StartsWith;
 
 class EventFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) /
-           (std::string("assay_event_file_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(dir_);
-    fs::create_directories(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   void append(const std::string& text) { std::ofstream(dir_ / "e", std::ios::app | std::ios::binary) << text; }
 
-  fs::path dir_;
+  const tests::TemporaryFolder own_folder_;
+  const fs::path dir_ = own_folder_.path();
 };
 
 TEST_F(EventFile, ReaderKeepsATornLineBackUntilItIsWhole) {

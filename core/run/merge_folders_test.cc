@@ -5,15 +5,17 @@
 
 #include <fstream>
 
+#include "tests/temporary_folder.h"
+
 namespace assay::run {
 namespace {
 
 namespace fs = std::filesystem;
 
 TEST(PlaceCases, ThoseInFoldersOfOthersHaveTheirOwn) {
-  const fs::path dir = fs::canonical(::testing::TempDir()) / "assay_place_cases";
   for (const bool copy : {false, true}) {
-    fs::remove_all(dir);
+    const tests::TemporaryFolder own;
+    const fs::path& dir = own.path();
     std::vector<CaseFolder> folders;
     for (const char* id : {"p", "p/child", "p/child/grandchild", "q/deep/case"}) {
       folders.push_back({id, dir / "run/cases" / id});
@@ -31,12 +33,11 @@ TEST(PlaceCases, ThoseInFoldersOfOthersHaveTheirOwn) {
       }
     }
   }
-  fs::remove_all(dir);
 }
 
 TEST(PlaceCases, ACopyHasWhateverLinksAndPipesLieInACase) {
-  const fs::path dir = fs::canonical(::testing::TempDir()) / "assay_copy_cases";
-  fs::remove_all(dir);
+  const tests::TemporaryFolder own;
+  const fs::path& dir = own.path();
   const fs::path from = dir / "run/cases/a";
   fs::create_directories(from / "steps");
   std::ofstream(from / "steps/1") << "one";
@@ -58,7 +59,6 @@ TEST(PlaceCases, ACopyHasWhateverLinksAndPipesLieInACase) {
     EXPECT_FALSE(fs::is_symlink(fs::symlink_status(dir / "out/cases/a/steps")));
     fs::remove_all(dir / "out");
   }
-  fs::remove_all(dir);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/run/event_file.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::run {
 namespace {
@@ -20,14 +21,6 @@ using ::testing::HasSubstr;
 
 class ProcessTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) /
-           (std::string("assay_process_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(dir_);
-    fs::create_directories(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   Result<Process> shell(const std::string& script) {
     return Process::spawn(
         {.argv = {"/bin/sh", "-c", script}, .environment = {{"GREETING", "hallo"}}, .log = dir_ / "log"});
@@ -50,7 +43,8 @@ class ProcessTest : public ::testing::Test {
     return !alive(pid);
   }
 
-  fs::path dir_;
+  const tests::TemporaryFolder own_folder_;
+  const fs::path dir_ = own_folder_.path();
 };
 
 TEST_F(ProcessTest, HasTheGivenEnvironmentAndAnEmptyStdin) {

@@ -2,6 +2,8 @@
 #include "core/run/resume.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
@@ -9,6 +11,7 @@
 #include "core/run/case_digest.h"
 #include "core/run/read_run.h"
 #include "core/run/run_fixture.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::run {
 namespace {
@@ -210,14 +213,9 @@ TEST_F(Resume, FoldersThatHoldNoRunAreNamed) {
 
 class Lock : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / ("assay_lock_" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   void write(const std::string& text) { std::ofstream(folder_ / ".lock") << text; }
-  fs::path folder_;
+  const tests::TemporaryFolder own_folder_;
+  const fs::path folder_ = own_folder_.path();
 };
 
 TEST_F(Lock, IsHeldByOneAndFreeAfterwards) {
@@ -245,7 +243,10 @@ TEST_F(Lock, OfAnotherMachineCountsWhileItsTimeStampIsFresh) {
 TEST_F(Lock, OfADeadProcessOfThisMachineIsTakenOver) {
   std::array<char, 256> host{};
   ASSERT_EQ(::gethostname(host.data(), host.size() - 1), 0);
-  write("4194303 " + std::string(host.data()) + "\n");
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  write(std::to_string(dead) + " " + host.data() + "\n");
   EXPECT_TRUE(FolderLock::take(folder_).ok());
 }
 
@@ -276,8 +277,8 @@ TEST_F(Resume, AFolderWhoseNameIsNoTextHoldsNobodyUp) {
 
 // Both digests of a case whose prompts and known completion lie in files, wherever these are.
 TEST(CaseDigest, ChangesWithPromptsAndKnownCompletions) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "assay_digest_inputs";
-  fs::remove_all(folder);
+  const tests::TemporaryFolder own;
+  const fs::path& folder = own.path();
   fs::create_directories(folder / "case");
   std::ofstream(folder / "case/model_config.yaml") << "MODE: inference\nMODEL_ARGS:\n  --load: nowhere\n"
                                                       "  --prompt-file: ${DATA}/prompts.jsonl\n";
@@ -309,7 +310,6 @@ TEST(CaseDigest, ChangesWithPromptsAndKnownCompletions) {
   elsewhere.set = {{"DATA", (folder / "case").string()}};
   EXPECT_EQ(case_list_digest({&test}, elsewhere), before.second) << "where the prompts lie does not count";
   expect_new("prompts that are gone");
-  fs::remove_all(folder);
 }
 
 TEST_F(Resume, ACaseWhosePromptsHaveChangedIsRunAgain) {
@@ -323,8 +323,8 @@ TEST_F(Resume, ACaseWhosePromptsHaveChangedIsRunAgain) {
 }
 
 TEST(CaseDigest, ChangesWithConfigAndGoldenAndNothingElse) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "assay_digest";
-  fs::create_directories(folder);
+  const tests::TemporaryFolder scratch;
+  const fs::path& folder = scratch.path();
   std::ofstream(folder / "model_config.yaml") << "a: 1\n";
   std::string large(200'000, 'x');
   std::ofstream(folder / "g.json") << large;
@@ -349,7 +349,6 @@ TEST(CaseDigest, ChangesWithConfigAndGoldenAndNothingElse) {
   EXPECT_NE(case_list_digest({&test}, {}, {{.repeat = 2}}), case_list_digest({&test}, {}));
   test.config_text = "a: 2";
   EXPECT_NE(case_digest(test, {}, {.repeat = 2}), own) << "and its words in the case's text";
-  fs::remove_all(folder);
 }
 
 }  // namespace

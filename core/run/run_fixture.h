@@ -15,6 +15,7 @@
 #include "core/run/events.h"
 #include "core/run/journal.h"
 #include "core/run/run.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::run {
 
@@ -39,9 +40,6 @@ class Silent : public RunObserver {
 class Run : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) /
-           (std::string("assay_run_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(dir_);
     fs::create_directories(dir_ / "cases");
     options_.output = dir_ / "out";
     options_.worker = kBuild / "bin/assay-worker";
@@ -50,7 +48,6 @@ class Run : public ::testing::Test {
     options_.platform = "here";
     options_.case_timeout = std::chrono::seconds(30);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   // A case of the test engine; `more` is added to its config.
   fs::path add_case(const std::string& name, const std::vector<std::string>& prompts, const std::string& more = "",
@@ -103,7 +100,8 @@ class Run : public ::testing::Test {
     return count;
   }
 
-  fs::path dir_;
+  const tests::TemporaryFolder own_folder_;
+  const fs::path dir_ = own_folder_.path();
   RunOptions options_;
   Silent observer_;
   std::optional<Result<RunSummary>> result_;

@@ -13,6 +13,7 @@
 #include "assay/golden.h"
 #include "core/run/events.h"
 #include "core/run/recorder.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::run {
 namespace {
@@ -43,18 +44,13 @@ class Watcher : public RunObserver {
 class SupervisorTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) /
-           (std::string("assay_supervisor_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(dir_);
     options_.output = dir_ / "out";
     options_.worker = fs::path(ASSAY_BINARY_DIR) / "bin/assay-worker";
     options_.case_timeout = 30s;
     options_.load_timeout = 30s;
     options_.kill_grace = 100ms;
     options_.memory_limit = 4000 * kMegabyte;
-    fs::create_directories(dir_);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   // Adds a group whose cases are named by their first prompt.
   void add_group(const std::vector<std::vector<std::string>>& cases, const std::string& engine = "misbehaving") {
@@ -109,7 +105,8 @@ class SupervisorTest : public ::testing::Test {
     return count;
   }
 
-  fs::path dir_;
+  const tests::TemporaryFolder own_folder_;
+  const fs::path dir_ = own_folder_.path();
   RunOptions options_;
   Plan plan_;
   Watcher watcher_;
