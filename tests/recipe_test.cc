@@ -123,6 +123,85 @@ TEST_F(RecipeRun, VariablesOfTheScriptReachTheCaseAlsoWhereWorkloadsDiffer) {
   EXPECT_EQ(json::parse(both.out).size(), 2U);
 }
 
+// A shell script that writes the golden, or what trains, is known from the recipe alone.
+TEST_F(RecipeRun, TheScriptOfAWorkloadReachesItsEngine) {
+  const std::string tool = folder_ / "tool.sh";
+  write_file(tool, "cp \"$1\" \"$2\"\n");
+  const std::string golden = folder_ / "tests/functional_tests/test_cases/moe/echo/golden_values_dev_dgx_h100.json";
+  const std::string options = json{{"command", {"sh", "{script}", golden, "{output}"}}}.dump();
+  std::string head = kHead;
+  head.replace(head.find("examples/inference/advanced/gpt_static_inference.py"), 51, tool);
+  write_file(folder_ / "recipes/tool.yaml", head +
+                                                "  - test_case: [echo]\n    products:\n      - environment: [dev]\n"
+                                                "        platforms: [dgx_h100]\n");
+  const Output workload = run_program("assay", {"recipe", "run", folder_ / "recipes/tool.yaml", "--engine", "process",
+                                                "--engine-options", options, "--output", folder_ / "out"});
+  EXPECT_EQ(workload.code, 0) << workload.out << workload.err;
+  EXPECT_THAT(workload.out, HasSubstr("IDENTICAL"));
+  const Output plain = run_program("assay", {"run", folder_ / "tests", "--engine", "process", "--engine-options",
+                                             options, "--platform", "dgx_h100", "--set", "TRAINING_SCRIPT_PATH=" + tool,
+                                             "--set", "CHECKPOINT_LOAD_PATH=/none", "--output", folder_ / "plain"});
+  EXPECT_EQ(plain.code, 0) << plain.out << plain.err;
+}
+
+TEST_F(RecipeRun, WhatTrainsIsTheScriptOfTheWorkload) {
+  const std::string dir = folder_ / "tests/functional_tests/test_cases/moe/train/";
+  write_file(dir + "model_config.yaml", "TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: 2\nMETRICS: [lm loss]\n");
+  write_file(dir + "golden_values_dev_dgx_h100.json",
+             R"({"lm loss": {"start_step": 1, "end_step": 2, "step_interval": 1, "values": {"1": 9.99, "2": 9.98}}})");
+  std::string head = kHead;
+  head.replace(head.find("examples/inference/advanced/gpt_static_inference.py"), 51, "pretrain_gpt.py");
+  write_file(folder_ / "recipes/train.yaml", head +
+                                                 "  - test_case: [train]\n    products:\n"
+                                                 "      - environment: [dev]\n        platforms: [dgx_h100]\n");
+  const Output run =
+      run_program("assay", {"recipe", "run", folder_ / "recipes/train.yaml", "--engine", "training", "--plugin-path",
+                            std::string(ASSAY_BINARY_DIR) + "/tests/plugins", "--output", folder_ / "out"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+  EXPECT_THAT(read_file(folder_ / "out/cases/moe/train_dev_dgx_h100/run_1/logs/job_1.json"),
+              HasSubstr("pretrain_gpt.py"));
+}
+
+TEST_F(RecipeRun, AVariableThatOneScriptDoesNotGiveIsNotTakenFromAnother) {
+  const std::string product =
+      "  - test_case: [echo]\n    products:\n      - environment: [lts]\n"
+      "        platforms: [dgx_a100]\n";
+  const std::string line = "        \"CHECKPOINT_LOAD_PATH=/mnt/artifacts\"\n";
+  for (const std::string other : {"", "        \"CHECKPOINT_LOAD_PATH=${{DIR}}/b\"\n"}) {
+    std::string head = kHead;
+    head.replace(head.find(line), line.size(), other);
+    write_file(folder_ / "recipes/other.yaml", head + product);
+    const Output run = recipe(
+        "run", "  - test_case: [echo]\n    products:\n      - environment: [dev]\n        platforms: [dgx_h100]\n",
+        {folder_ / "recipes/other.yaml", "--engine", "static_legacy", "--json", "--output",
+         folder_ / ("out" + std::to_string(other.size()))});
+    const json outcomes = json::parse(run.out);
+    ASSERT_EQ(outcomes.size(), 2U) << run.out << run.err;
+    EXPECT_THAT(outcomes[0].dump(), HasSubstr("/mnt/artifacts"));
+    EXPECT_EQ(outcomes[1]["verdict"], "INVALID");
+    EXPECT_THAT(outcomes[1].dump(),
+                testing::AllOf(HasSubstr("CHECKPOINT_LOAD_PATH"), testing::Not(HasSubstr("/mnt/artifacts"))));
+  }
+}
+
+TEST_F(RecipeRun, TheCaseIsTheConfigThatTheScriptNames) {
+  const std::string dir = folder_ / "tests/functional_tests/test_cases/moe/echo/";
+  std::string config = read_file(dir + "model_config.yaml");
+  write_file(dir + "model_config_long.yaml", config.replace(config.find("hello"), 5, "farewell"));
+  write_file(dir + "old/model_config.yaml", "MODE: pretraining\n");
+  std::string head = kHead;
+  head.replace(head.find("model_config.yaml"), 17, "model_config_long.yaml");
+  const std::string product =
+      "  - test_case: [echo]\n    products:\n      - environment: [dev]\n"
+      "        platforms: [dgx_h100]\n";
+  EXPECT_EQ(recipe("run", product, {"--engine", "replay", "--output", folder_ / "usual"}).code, 0)
+      << "a case in a folder below it is another one";
+  write_file(folder_ / "recipes/long.yaml", head + product);
+  const Output run = run_program("assay", {"recipe", "run", folder_ / "recipes/long.yaml", "--engine", "replay",
+                                           "--json", "--output", folder_ / "long"});
+  EXPECT_THAT(read_file(folder_ / "long/results.jsonl"), HasSubstr("model_config_long.yaml")) << run.out << run.err;
+}
+
 TEST_F(RecipeRun, WhatCannotRunHasAVerdictAndAReason) {
   write_file(folder_ / "tests/functional_tests/test_cases/moe/train/model_config.yaml",
              "TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: 50\n");

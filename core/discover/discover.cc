@@ -78,11 +78,11 @@ void make_names_unique(std::vector<TestCase>& cases) {
   }
 }
 
-TestCase read_case(const FoundDirectory& found) {
+TestCase read_case(const FoundDirectory& found, std::string_view config = "model_config.yaml") {
   TestCase test_case;
   test_case.name = name_below_root(found);
   test_case.dir = found.path;
-  test_case.config = (found.path.ends_with('/') ? found.path : found.path + "/") + "model_config.yaml";
+  test_case.config = (found.path.ends_with('/') ? found.path : found.path + "/") + std::string(config);
   test_case.model = absolute_of(found.path).parent_path().filename().string();
   test_case.model = as_text(test_case.model);
   for (const std::string& file : found.goldens) test_case.goldens.push_back(golden_file(file));
@@ -104,6 +104,21 @@ TestCase read_case(const FoundDirectory& found) {
 }
 
 }  // namespace
+
+TestCase case_of(const std::string& config) {
+  const std::filesystem::path file = config;
+  FoundDirectory here;
+  here.path = here.root = file.has_parent_path() ? file.parent_path().string() : ".";
+  std::error_code code;
+  std::filesystem::directory_iterator entry(here.path, code);
+  for (; !code && entry != std::filesystem::directory_iterator(); entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    if (is_golden_name(name)) here.goldens.push_back(name);
+  }
+  if (code) here.error = infra(as_text(here.path) + ": the directory cannot be listed: " + code.message());
+  std::sort(here.goldens.begin(), here.goldens.end());
+  return read_case(here, file.filename().string());
+}
 
 Result<std::vector<TestCase>> discover(const std::vector<std::string>& paths, int threads) {
   std::vector<DirectoryId> seen;

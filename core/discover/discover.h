@@ -15,4 +15,7 @@ namespace assay::discover {
 // An empty result is no failure. Reads files only; uses `threads` >= 1 threads for reading configs.
 Result<std::vector<TestCase>> discover(const std::vector<std::string>& paths, int threads = 1);
 
+// The case of one config file, whatever the file is called, named after its folder. What cannot be read is its `error`.
+TestCase case_of(const std::string& config);
+
 }  // namespace assay::discover

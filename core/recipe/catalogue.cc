@@ -42,16 +42,13 @@ bool equals(const Value& spec, const char* key, const std::string& word) {
   return found != spec.end() && found->is_string() && found->get_ref<const std::string&>() == word;
 }
 
-// Reads each case folder once.
+// Reads each config once.
 class Cases {
  public:
-  const std::optional<TestCase>& at(const std::string& dir) {
-    const auto [place, is_new] = cases_.try_emplace(dir);
+  const std::optional<TestCase>& at(const std::string& config) {
+    const auto [place, is_new] = cases_.try_emplace(config);
     std::error_code error;
-    if (is_new && fs::is_regular_file(fs::path(dir) / "model_config.yaml", error)) {
-      auto found = discover::discover({dir + "/model_config.yaml"});
-      if (found && found->size() == 1) place->second = std::move(found->front());
-    }
+    if (is_new && fs::is_regular_file(config, error)) place->second = discover::case_of(config);
     return place->second;
   }
 
@@ -100,8 +97,9 @@ class Reader {
     entry.words = script_words(workload.script);
     const TestCase* test = nullptr;
     if (!entry.words.params.empty()) {
-      entry.case_dir = below(root, entry.words.params).parent_path().string();
-      const std::optional<TestCase>& found = cases_.at(entry.case_dir);
+      const fs::path config = below(root, entry.words.params);
+      entry.case_dir = config.parent_path().string();
+      const std::optional<TestCase>& found = cases_.at(config.string());
       if (found) test = &*found;
       check_paths(workload, entry, test, root, findings);
     }

@@ -195,9 +195,9 @@ TEST(Expand, AWorkloadWhoseTemplateIsWrongIsListedWithItsError) {
 TEST(Expand, ScalarsAreThoseOfYaml11) {
   const Recipe recipe = with_products(
       "  - test_case: [one]\n    products:\n      - environment: [dev]\n"
-      "        tag: [yes, 'yes', 0x1F, 017, 1_000, 1e3, 1.0e+3, 1:30, ~, .inf, 0b11, 08, -5, 1.5]\n");
-  EXPECT_THAT(rows(recipe, {"tag"}),
-              ElementsAre("True", "yes", "31", "15", "1000", "1e3", "1000.0", "90", "", "inf", "3", "08", "-5", "1.5"));
+      "        tag: [yes, 'yes', 0x1F, 017, 1_000, 1e3, 1.0e+3, 1:30, ~, .inf, 0b11, 08, -5, 1.5, .5, -.5]\n");
+  EXPECT_THAT(rows(recipe, {"tag"}), ElementsAre("True", "yes", "31", "15", "1000", "1e3", "1000.0", "90", "", "inf",
+                                                 "3", "08", "-5", "1.5", "0.5", "-.5"));
 }
 
 TEST(Expand, FilesThatAreNoRecipeAreOneError) {

@@ -94,7 +94,9 @@ std::optional<Value> as_integer(std::string_view text) {
 }
 
 std::optional<Value> as_float(std::string_view text) {
+  const size_t whole = text.size();
   const bool minus = take_sign(text);
+  const bool is_signed = text.size() < whole;
   if (one_of(text, {".inf", ".Inf", ".INF"})) {
     return (minus ? -1 : 1) * std::numeric_limits<double>::infinity();
   }
@@ -114,7 +116,7 @@ std::optional<Value> as_float(std::string_view text) {
     if (!std::all_of(exponent.begin() + 1, exponent.end(), digit)) return std::nullopt;
     after = after.substr(0, e);
   }
-  const bool form = before.empty() ? !after.empty() && digit(after[0]) : digit(before[0]);
+  const bool form = before.empty() ? !is_signed && !after.empty() && digit(after[0]) : digit(before[0]);
   if (!form || !all_of(before, "0123456789_") || !all_of(after, "0123456789_")) return std::nullopt;
   const double number = std::strtod(without_underscores(text).c_str(), nullptr);
   return minus ? -number : number;

@@ -80,7 +80,7 @@ void add_settings(const TestCase& test, const CaseSettings& own, std::string* te
       fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}", own.environment_name, own.platform, own.engine, own.repeat,
                   own.timeout.count(), own.settled ? to_string(*own.settled) : std::string_view(), own.reason);
   if (settings == "\t\t\t0\t0\t\t") return;
-  *text += fmt::format("\nrecipe {}\n{}", settings, test.config_text);
+  *text += fmt::format("\nrecipe {}\n{}\n{}", settings, test.assay.script.value_or(""), test.config_text);
 }
 
 std::string digest(const std::string& text) {

@@ -86,9 +86,9 @@ Status fill(const recipe::Entry& entry, const std::string& engine, run::CaseSett
     return {};
   }
   if (!entry.test)
-    return not_found(
-        fmt::format("{}:{}: case {} does not exist: no model_config.yaml in {}; name the repository with --root",
-                    workload.file, workload.line, workload.text("test_case"), entry.case_dir));
+    return not_found(fmt::format("{}:{}: case {} does not exist: no {} in {}; name the repository with --root",
+                                 workload.file, workload.line, workload.text("test_case"),
+                                 std::filesystem::path(entry.words.params).filename().string(), entry.case_dir));
   if (Status status = take_numbers(workload, settings); !status.ok()) return status;
   if (entry.test->mode != "inference" || entry.test->assay.engine || !engine.empty()) return {};
   settings.engine = recipe::engine_of_flavour(entry.flavour);
@@ -102,14 +102,16 @@ Status fill(const recipe::Entry& entry, const std::string& engine, run::CaseSett
 
 using Given = std::map<std::string, std::string>;
 
-// What the script gives of the names that the case asks for; values that the shell would still expand are none.
+bool shell_expands(const std::string& value) { return value.find('$') != std::string::npos; }
+
+// What the script gives of the names that the case asks for; values that the shell would still expand are empty.
 Given given_by_script(const recipe::Entry& entry, const discover::Variables& given) {
   Given values;
   if (!entry.test) return values;
   for (const std::string& name : discover::referenced_variables(entry.test->config_text)) {
     if (given.find(name) != nullptr) continue;
     std::string value = recipe::script_word(entry.workload.script, name);
-    if (!value.empty() && value.find('$') == std::string::npos) values[name] = std::move(value);
+    values[name] = shell_expands(value) ? "" : std::move(value);
   }
   return values;
 }
@@ -128,7 +130,8 @@ void put_into_text(const Given& values, TestCase& test) {
   test = std::move(fresh);
 }
 
-// Variables of all workloads; `differing` gets the names that have more than one value.
+// Variables of all workloads; `differing` gets the names that have more than one value, or none in some workload that
+// asks for them: the value of one is not the other's.
 Given common_variables(const recipe::Catalogue& catalogue, const discover::Variables& given,
                        std::set<std::string>& differing) {
   Given common;
@@ -137,7 +140,7 @@ Given common_variables(const recipe::Catalogue& catalogue, const discover::Varia
       if (common.emplace(name, value).first->second != value) differing.insert(name);
     }
   }
-  for (const std::string& name : differing) common.erase(name);
+  std::erase_if(common, [&](const auto& one) { return one.second.empty() || differing.contains(one.first); });
   return common;
 }
 
@@ -165,9 +168,11 @@ RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engi
     if (const int before = used[test.name]++; before > 0) test.name += fmt::format("~{}", before + 1);
     if (!differing.empty() && entry.test) {
       Given own = given_by_script(entry, given);
-      std::erase_if(own, [&differing](const auto& one) { return !differing.contains(one.first); });
+      std::erase_if(own, [&](const auto& one) { return one.second.empty() || !differing.contains(one.first); });
       if (!own.empty()) put_into_text(own, test);
     }
+    const std::string& script = entry.words.training_script;
+    if (!test.assay.script && !script.empty() && !shell_expands(script)) test.assay.script = script;
     if (Status status = fill(entry, engine, settings); !status.ok() && test.error.ok()) test.error = status;
     result.cases.push_back(std::move(test));
     result.settings.push_back(std::move(settings));
