@@ -105,6 +105,9 @@ class Resolver {
     b.prefix_caching = args_.flag("inference_dynamic_batching_enable_prefix_caching");
     b.eviction_policy = args_.text("inference_dynamic_batching_prefix_caching_eviction_policy", "ref_zero");
     if (foreign_) options_.output_every = std::max(args_.integer("output_every_n_results", 1), 1);
+    if (const model::ArgValue* words = args_.value("stop_words"); words != nullptr && (foreign_ || b.dynamic_results)) {
+      for (const model::ArgValue& word : std::get<ArgList>(words->value)) b.stop_words.push_back(to_text(word));
+    }
     if (!b.dynamic_results) return;
     b.requests_per_step = args_.integer("incoming_requests_per_step", 0);
     b.requests_per_second = args_.number("incoming_requests_per_sec", 100.0);
@@ -113,9 +116,6 @@ class Resolver {
     b.suspend_interval = args_.integer("suspend_resume_interval", 0);
     b.recompute_on_resume = args_.text("rl_kv_cache_management_mode", "persist") == "recompute";
     options_.output_every = args_.integer("output_every_n_results", 1);
-    if (const model::ArgValue* words = args_.value("stop_words")) {
-      for (const model::ArgValue& word : std::get<ArgList>(words->value)) b.stop_words.push_back(to_text(word));
-    }
   }
 
   void checkpoint() {

@@ -30,16 +30,27 @@ TestCase inference_case(const std::string& entries) {
   return test_case;
 }
 
-Result<EngineOptions> resolve(const std::string& entries) {
+Result<EngineOptions> resolve(const std::string& entries, ArgumentsFor who = ArgumentsFor::kOurEngine) {
   const TestCase test_case = inference_case(entries);
   const auto parsed = read_arguments(test_case, {});
   if (!parsed.ok()) return parsed.status();
-  return resolve_engine_options(test_case, model::apply_checkpoint_args(parsed->record, nullptr));
+  return resolve_engine_options(test_case, model::apply_checkpoint_args(parsed->record, nullptr), who);
 }
 
 std::string failure(const std::string& entries) {
   const auto options = resolve(entries);
   return options.ok() ? "ok" : options.status().message();
+}
+
+TEST(EngineOptions, StopWordsReachForeignEnginesWhateverTheScript) {
+  const std::string words = std::string(kLeast) + "  --stop-words: '\"the\" \"a b\"'\n";
+  const auto foreign = resolve(words, ArgumentsFor::kForeignEngine);
+  ASSERT_TRUE(foreign.ok()) << foreign.status().message();
+  EXPECT_THAT(foreign->buffered.stop_words, ElementsAre("the", "a b"));
+  const auto ours = resolve(words);
+  ASSERT_TRUE(ours.ok()) << ours.status().message();
+  EXPECT_THAT(ours->buffered.stop_words, IsEmpty()) << "the static script has none";
+  EXPECT_THAT(ours->notes, ElementsAre(HasSubstr("stop_words has no effect")));
 }
 
 TEST(EngineOptions, DefaultsAreMegatrons) {
