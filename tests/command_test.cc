@@ -72,6 +72,19 @@ TEST(Show, ACaseShowsItsArgumentsAndItsModel) {
   EXPECT_TRUE(json::accept(run_program("assay", {"show", kCase, "--json"}).out));
 }
 
+TEST(Show, WithoutTheWeightsWordsAndPromptsAreShown) {
+  const TemporaryFolder folder;
+  write_file(
+      folder / "case/model_config.yaml",
+      "MODE: inference\nTEST_TYPE: regular\nMODEL_ARGS:\n  --load: /nowhere\n  --use-legacy-static-engine: true\n"
+      "  --tokenizer-type: NullTokenizer\n  --vocab-size: 100\n  --prompts: hello\n");
+  const Output show = run_program("assay", {"show", folder / "case", "--json"});
+  EXPECT_EQ(show.code, 0) << show.out << show.err;
+  const json shown = json::parse(show.out);
+  EXPECT_EQ(shown["prompts"], json::array({"hello"}));
+  EXPECT_THAT(shown["notes"].dump(), HasSubstr("/nowhere does not exist"));
+}
+
 TEST(Show, NoWordThatIsSecretByItsOptionOrVariableIsShown) {
   const TemporaryFolder folder;
   write_file(folder / "case/model_config.yaml",

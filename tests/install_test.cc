@@ -87,6 +87,36 @@ TEST(NewPlugin, TheProgramOfABuildFolderServesAsWellAsAnInstalledOne) {
   expect_builds_and_passes("comparator", ASSAY_BINARY_DIR, ASSAY_BINARY_DIR "/bin/assay");
 }
 
+TEST(NewPlugin, TwoOfThemAreBuiltInOneProject) {
+  const TemporaryFolder folder;
+  std::string project = "cmake_minimum_required(VERSION 3.25)\nproject(two LANGUAGES CXX)\n";
+  for (const char* name : {"first", "second"}) {
+    ASSERT_EQ(installed({"plugin", "new", name, "--kind", "comparator"}, folder.path()).code, 0);
+    project += std::string("add_subdirectory(comparator_") + name + ")\n";
+  }
+  write_file(folder / "CMakeLists.txt", project);
+  const Output configured = run_file(find_executable("cmake"), {"-S", folder.path().string(), "-B", folder / "build",
+                                                                "-DCMAKE_PREFIX_PATH=" + prefix().string()});
+  ASSERT_EQ(configured.code, 0) << configured.out << configured.err;
+  const Output built = run_file(find_executable("cmake"), {"--build", folder / "build"});
+  EXPECT_EQ(built.code, 0) << built.out << built.err;
+}
+
+TEST(NewCase, PathsThatModelArgsCannotHoldAreRefused) {
+  for (const std::string name : {"Tom's", "two  blanks", "a$x", "a\\b", "a*b", "a;b", "say \"x\""}) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder.path() / name);
+    const Output refused = run_program("assay", {"new", folder / "mine", "--checkpoint", folder / name});
+    if (refused.code == 0) continue;  // then the config holds it, as was checked before it was written
+    EXPECT_EQ(refused.code, 2) << name << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("MODEL_ARGS cannot hold this path")) << name;
+    EXPECT_FALSE(fs::exists(folder / "mine"));
+  }
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "Tom's");
+  EXPECT_EQ(run_program("assay", {"new", folder / "mine", "--checkpoint", folder / "Tom's"}).code, 2);
+}
+
 TEST(NewPlugin, ACaseRunsOnAnEngineAndAComparatorOfSomebodyElse) {
   const TemporaryFolder folder;
   const std::string own = folder / "plugins";

@@ -42,8 +42,8 @@ TEST(SixteenBillion, EveryArgumentIsKnownAndThePromptsAreFoundBesideTheCase) {
   EXPECT_GT(one["arguments"].size(), 50U);
   for (const json& argument : one["arguments"]) EXPECT_NE(argument["class"], "unknown") << argument.dump();
   EXPECT_EQ(one["prompts"].size(), 2U);
-  ASSERT_EQ(one["errors"].size(), 1U) << one["errors"].dump(1);  // the weights
-  EXPECT_THAT(one["errors"][0].get<std::string>(), HasSubstr("--load"));
+  EXPECT_TRUE(one["errors"].empty()) << one["errors"].dump(1);
+  EXPECT_THAT(one["notes"].dump(), HasSubstr("--load")) << "the weights are not there";
 }
 
 // Results as the ancestor recorded them on an H100, judged by each golden.

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "core/discover/arguments.h"
+#include "core/discover/case_reader.h"
 #include "core/discover/discover.h"
 #include "core/discover/engine_options.h"
 #include "core/discover/input_path.h"
@@ -14,6 +16,7 @@
 #include "core/discover/yaml_tree.h"
 #include "core/golden/text.h"
 #include "core/plugin/registry.h"
+#include "core/run/reproduce.h"
 #include "tools/assay/command.h"
 
 namespace assay::cli {
@@ -81,24 +84,25 @@ Result<std::string> arguments_like(const NewCase& wanted) {
       for (const std::string& item : entry.items) items += (items.empty() ? "" : ", ") + quoted(item);
       text += argument(entry.key, "[" + items + "]");
     } else {
-      text += argument(entry.key, entry.plain ? value_for(wanted, like, entry.text) : quoted(entry.text));
+      const std::string value = value_for(wanted, like, entry.text);
+      text += argument(entry.key, entry.plain && value == entry.text ? value : quoted(value));
     }
   }
   return text;
 }
 
+std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+
 std::string arguments_of_checkpoint(const NewCase& wanted) {
   std::string text = "  # The checkpoint, and the model's arguments out of it.\n";
-  text += argument("--load", wanted.checkpoint.empty()
-                                 ? "${CHECKPOINT_LOAD_PATH}"
-                                 : quoted(fs::absolute(wanted.checkpoint).lexically_normal().string()));
+  text +=
+      argument("--load", wanted.checkpoint.empty() ? "${CHECKPOINT_LOAD_PATH}" : quoted(absolute(wanted.checkpoint)));
   text += argument("--use-checkpoint-args", "true");
   if (!wanted.tokenizer_type.empty() || !wanted.tokenizer_model.empty()) {
     text += argument("--no-use-tokenizer-model-from-checkpoint-args", "true");  // else the checkpoint's words win
   }
   if (!wanted.tokenizer_type.empty()) text += argument("--tokenizer-type", quoted(wanted.tokenizer_type));
-  if (!wanted.tokenizer_model.empty())
-    text += argument("--tokenizer-model", quoted(fs::absolute(wanted.tokenizer_model).lexically_normal().string()));
+  if (!wanted.tokenizer_model.empty()) text += argument("--tokenizer-model", quoted(absolute(wanted.tokenizer_model)));
   text += "  # Greedy: the largest logit, always. Seeded sampling would be --top_k: 0 with --temperature and --seed.\n";
   text += argument("--temperature", "1.0") + argument("--top_k", "1") + argument("--return-log-probs", "true");
   return text;
@@ -136,6 +140,29 @@ std::string config_text(const NewCase& wanted, const std::string& arguments) {
     for (const std::string& metric : wanted.metrics) text += "  - " + quoted(metric) + "\n";
   }
   return text + assay_block(wanted);
+}
+
+// MODEL_ARGS are read by YAML, a shell and a splitter of words: a path that one of them changes would not be found.
+Status check_paths(const NewCase& wanted, const std::string& config) {
+  TestCase made;
+  made.config = "the new case";
+  discover::read_config(config, made);
+  if (!made.error.ok()) return made.error;
+  discover::Variables variables;
+  if (wanted.checkpoint.empty()) variables.set["CHECKPOINT_LOAD_PATH"] = "given later";
+  const auto arguments = discover::read_arguments(made, variables);
+  const auto kept = [&](const char* option, const char* name, const std::string& path) -> Status {
+    if (path.empty()) return {};
+    const discover::GivenArgument* given = arguments ? arguments->find(name) : nullptr;
+    if (given != nullptr && given->values == Words{absolute(path)}) return {};
+    return invalid(
+        fmt::format("{} {}: MODEL_ARGS cannot hold this path, as a shell would change it; expected one "
+                    "without quotes, backslashes, '$', '*', '?', '&', ';' and double blanks: rename it, or "
+                    "make a link",
+                    option, text::printable(absolute(path))));
+  };
+  if (Status status = kept("--checkpoint", "load", wanted.checkpoint); !status.ok()) return status;
+  return kept("--tokenizer-model", "tokenizer_model", wanted.tokenizer_model);
 }
 
 Status write(const fs::path& file, const std::string& text) {
@@ -283,12 +310,12 @@ int new_command(const Words& words) {
   const Result<std::string> prompts = prompts_text(wanted);
   if (!prompts) return fail(prompts.status());
   if (Status status = check_plugins(wanted, search_options(values)); !status.ok()) return fail(status);
-  if (Status status = write_case(wanted.folder, config_text(wanted, *arguments), *prompts); !status.ok()) {
-    return fail(status);
-  }
+  const std::string config = config_text(wanted, *arguments);
+  if (Status status = check_paths(wanted, config); !status.ok()) return fail(status);
+  if (Status status = write_case(wanted.folder, config, *prompts); !status.ok()) return fail(status);
   const std::string setting = wanted.like.empty() && wanted.checkpoint.empty() ? " --set CHECKPOINT_LOAD_PATH=DIR" : "";
-  std::cout << "next: assay " << (wanted.metrics.empty() ? "run " : "record ") << wanted.folder.string() << setting
-            << "\n";
+  std::cout << "next: assay " << (wanted.metrics.empty() ? "run " : "record ")
+            << run::shell_word(wanted.folder.string()) << setting << "\n";
   return kExitOk;
 }
 

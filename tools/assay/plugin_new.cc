@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "core/plugin/search_path.h"
+#include "core/run/reproduce.h"
 
 namespace assay::cli {
 
@@ -102,12 +103,16 @@ int plugin_new_command(const Words& words) {
     return fail(infra(output.string() + ": cannot be made: " + error.message()));
   }
   const Result<Words> written = write_template(from, output, names[0]);
-  if (!written) return fail(written.status());
+  if (!written) {
+    fs::remove_all(output, error);
+    return fail(written.status());
+  }
   for (const std::string& file : *written) std::cout << file << "\n";
   const std::string prefix = (fs::path(program_dir()) / "..").lexically_normal().string();
-  const std::string build = (output / "build").string();
-  std::cout << "next: cmake -S " << output.string() << " -B " << build << " -DCMAKE_PREFIX_PATH=" << prefix
-            << " && cmake --build " << build << " && ctest --test-dir " << build << "\n";
+  const std::string build = run::shell_word((output / "build").string());
+  std::cout << "next: cmake -S " << run::shell_word(output.string()) << " -B " << build << " "
+            << run::shell_word("-DCMAKE_PREFIX_PATH=" + prefix) << " && cmake --build " << build
+            << " && ctest --test-dir " << build << "\n";
   return kExitOk;
 }
 
