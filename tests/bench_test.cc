@@ -159,20 +159,22 @@ TEST(Bench, RandomWeightsThatTheDiskHasNoRoomForAreNotBegun) {
 
 // While it measures: a signal that ends it takes the checkpoint of random weights along; a bus error is a line.
 TEST(Bench, SignalsLeaveNothingBehindAndACutFileIsALine) {
-  const TemporaryFolder folder;
   const std::string program = (std::filesystem::path(ASSAY_BINARY_DIR) / "bin/assay").string();
   std::string line = program + " bench decode --random-weights --backend cpu --context 200 --rounds 1000 --steps 5000";
   for (const std::string& word : kSmallModel) line += " " + word;
-  const auto run_until = [&](const std::string& signal) {
+  const auto run_until = [&](const std::string& signal, const TemporaryFolder& folder) {  // a checkpoint's last file
     const std::string script = "TMPDIR='" + folder.path().string() + "'; export TMPDIR; " + line +
-                               " & p=$!; until ls -d \"$TMPDIR\"/*/iter* >/dev/null 2>&1; do sleep 0.02; done; kill -" +
+                               " & p=$!; until ls \"$TMPDIR\"/*/latest_checkpointed_iteration.txt >/dev/null 2>&1; "
+                               "do sleep 0.02; done; kill -" +
                                signal + " $p; wait $p";
     return run_file(find_executable("sh"), {"-c", script});
   };
-  const Output stopped = run_until("TERM");
+  const TemporaryFolder first;
+  const Output stopped = run_until("TERM", first);
   EXPECT_EQ(stopped.code, 128 + SIGTERM) << stopped.err;
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  const Output cut = run_until("BUS");
+  EXPECT_TRUE(std::filesystem::is_empty(first.path()));
+  const TemporaryFolder second;
+  const Output cut = run_until("BUS", second);
   EXPECT_EQ(cut.code, 3) << cut.err;
   EXPECT_THAT(cut.err, HasSubstr("assay: bench: bus error: a file of the checkpoint was cut"));
 }

@@ -28,9 +28,17 @@ void tell(int signal) {
   errno = error;
 }
 
+// Other threads may be writing into the folder: one that gets a file while it is emptied cannot be removed. So it gets
+// another name first, by which nobody writes; what they still make under the old one is removed, too.
 void discard(const fs::path& folder) {
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
+  const fs::path aside = folder.string() + "-ended";
+  std::error_code error;
+  const auto is_there = [&](const fs::path& path) { return fs::exists(fs::symlink_status(path, error)); };
+  for (int i = 0; i < 100 && (is_there(folder) || is_there(aside)); ++i) {
+    fs::rename(folder, aside, error);
+    if (error) fs::remove_all(folder, error);
+    fs::remove_all(aside, error);
+  }
 }
 
 }  // namespace

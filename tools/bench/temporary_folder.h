@@ -9,7 +9,8 @@
 namespace assay::bench {
 
 // Made below the system's temporary folder under a name of its own; removed with all that is in it when the object
-// goes, and where SIGINT, SIGTERM or SIGHUP ends the process. One at a time in a process. Move-only.
+// goes, and where SIGINT, SIGTERM or SIGHUP ends the process, also while files are being written into it. One at a time
+// in a process. Move-only.
 class TemporaryFolder {
  public:
   // kInfra where there is no place for it.
