@@ -73,6 +73,7 @@ SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=2,sched_min
 SlurmdParameters=config_overrides
 ReturnToService=2
 MinJobAge=300
+MaxArraySize=4
 KillWait=2
 SlurmdTimeout=6
 SlurmctldTimeout=10

@@ -203,6 +203,25 @@ TEST_F(TwoNodes, AJobThatIsRefusedIsInfraInSlurmsWords) {
   EXPECT_THAT(case_of(output, "a")["reason"].get<std::string>(), HasSubstr("nvalid partition"));
 }
 
+// cluster.sh allows arrays of four tasks.
+TEST_F(TwoNodes, MoreTasksThanAnArrayMayHaveBecomeSeveralArrays) {
+  constexpr size_t kTasks = 6;
+  for (size_t i = 0; i < kTasks; ++i) add_case("a" + std::to_string(i), "slow 1");
+  for (const char* jobs : {"0", "1"}) {  // all at once; one at a time, so that the second array waits for the first
+    std::vector<std::string> all = words({{"tasks", kTasks}});
+    if (*jobs != '0') all.insert(all.end(), {"--jobs", jobs});
+    const Output output = run(all);
+    EXPECT_EQ(output.code, 0) << output.out << output.err;
+    for (size_t i = 0; i < kTasks; ++i) EXPECT_EQ(verdict(output, "a" + std::to_string(i)), "IDENTICAL");
+    EXPECT_EQ(events("worker_finished"), kTasks);
+    size_t scripts = 0;
+    for (const auto& entry : fs::directory_iterator(dir() / "out/launcher")) {
+      scripts += entry.path().extension() == ".sh" ? 1 : 0;
+    }
+    EXPECT_EQ(scripts, 2u);
+  }
+}
+
 TEST_F(TwoNodes, AWorkerThatDiesCostsItsCaseAlone) {
   add_case("a", "slow 1");
   add_case("b", "segv");
@@ -232,7 +251,8 @@ TEST_F(TwoNodes, WhatHadEndedIsNotRunAgainWhenANodeIsLostOrATaskIsRequeued) {
   for (const char* how : {"requeue", "node"}) {
     fs::remove_all(dir());
     add_case("a", "slow 1");
-    add_case("b", "slow 2500");
+    const std::string go = dir() / "go";
+    add_case("b", "await " + go);  // until it is to be begun anew, however long that takes
     add_case("c", "slow 1");
     Background assay(words(json::object()), dir() / "assay");
     ASSERT_TRUE(until(30s, [] { return events("case_started", "b") == 1; })) << how;
@@ -248,6 +268,7 @@ TEST_F(TwoNodes, WhatHadEndedIsNotRunAgainWhenANodeIsLostOrATaskIsRequeued) {
     }
     // Slurm keeps a task that is begun anew for two minutes, so that nothing of the first one is left on the node.
     ASSERT_TRUE(until(20s, [&] { return slurm("squeue", {"-h", "-j", task, "-o", "%T"}) == "PENDING\n"; })) << how;
+    write_file(go, "");
     std::this_thread::sleep_for(5s);
     slurm("scontrol", {"update", "JobId=" + task, "StartTime=now"});
     const Output output = assay.wait();

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "plugins/launchers/common/tool.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::launchers {
 namespace {
@@ -76,7 +77,8 @@ TEST(BatchScript, HasEverythingElseOfTheProfile) {
 }
 
 TEST(BatchScript, RunsTheTaskOfItsIndexAndLeavesItsExitCode) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "assay slurm 'script'";
+  const tests::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path() / "assay slurm 'script'";
   std::filesystem::create_directories(folder);
   Job job;
   job.name = "name";
@@ -95,7 +97,6 @@ TEST(BatchScript, RunsTheTaskOfItsIndexAndLeavesItsExitCode) {
   EXPECT_EQ(code, 5);
   EXPECT_FALSE(std::filesystem::exists(end_file(folder, job, 0)));
   EXPECT_EQ(run_tool({"/usr/bin/env", "SLURM_ARRAY_TASK_ID=7", (folder / "s.sh").string()}, 10s, folder)->code, 64);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Profile, BadOnesAreRefused) {

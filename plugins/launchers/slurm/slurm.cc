@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -58,10 +60,17 @@ Result<std::unique_ptr<SlurmLauncher>> SlurmLauncher::open(const assay_launcher_
 SlurmLauncher::~SlurmLauncher() {
   std::set<uint64_t> left;
   for (const auto& [id, running] : jobs_) {
-    const bool over =
-        std::all_of(running.states.begin(), running.states.end(), [](const State& state) { return state.over(); });
-    if (!over) left.insert(id);
+    for (const Part& part : running.parts) {
+      const auto begin = running.states.begin() + static_cast<ptrdiff_t>(part.first);
+      const bool over = std::all_of(begin, begin + static_cast<ptrdiff_t>(part.job.tasks.size()),
+                                    [](const State& state) { return state.over(); });
+      if (!over) left.insert(part.id);
+    }
   }
+  for (const auto& [name, parts] : begun_) {
+    for (const Part& part : parts) left.insert(part.id);
+  }
+  left.erase(0);
   for (const std::string& name : unanswered_) {
     const Result<std::vector<uint64_t>> ids = jobs_called(name);
     if (ids) left.insert(ids->begin(), ids->end());
@@ -90,34 +99,134 @@ Result<std::vector<uint64_t>> SlurmLauncher::jobs_called(const std::string& name
   return std::vector<uint64_t>(ids.begin(), ids.end());
 }
 
+// "MaxArraySize = N" allows the indices 0 to N - 1.
+Result<size_t> SlurmLauncher::most_tasks() {
+  if (most_tasks_) return *most_tasks_;
+  const Result<ToolOutput> output = tool({profile_.scontrol, "show", "config"});
+  if (!output) return output.status();
+  const std::string what = profile_.scontrol + " show config";
+  if (!output->ok() && passing(*output)) return exhausted(what + ": " + output->words());
+  std::istringstream lines(output->out);
+  for (std::string line; output->ok() && std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, equals;
+    size_t value = 0;
+    if (!(words >> name >> equals >> value) || name != "MaxArraySize" || equals != "=") continue;
+    if (value == 0) {
+      return infra(what +
+                   ": MaxArraySize is 0, so that Slurm takes no array job, which several tasks need; raise it, or " +
+                   "have them started by srun (launcher command)");
+    }
+    most_tasks_ = value;
+    return value;
+  }
+  return SIZE_MAX;  // sbatch has the last word
+}
+
+// Arrays of nearly equal size. Together they run no more tasks at once than the job may: each has its share, and where
+// there are more arrays than that, the later ones wait for earlier ones.
+Result<std::vector<SlurmLauncher::Part>> SlurmLauncher::parts_of(Job job) {
+  std::vector<Part> parts(1);
+  const size_t tasks = job.tasks.size();
+  const Result<size_t> most = tasks > 1 ? most_tasks() : Result<size_t>(size_t{1});
+  if (!most) return most.status();
+  if (tasks <= *most) {
+    parts[0].job = std::move(job);
+    return parts;
+  }
+  const size_t count = (tasks + *most - 1) / *most;
+  const size_t lanes = job.most_at_once > 0 ? std::min<size_t>(count, job.most_at_once) : count;
+  parts.resize(count);
+  std::vector<Task> all = std::move(job.tasks);
+  job.tasks.clear();
+  size_t first = 0;
+  for (size_t i = 0; i < count; ++i) {
+    Part& part = parts[i];
+    part.first = first;
+    const size_t size = tasks / count + (i < tasks % count ? 1 : 0);
+    const auto begin = std::make_move_iterator(all.begin() + static_cast<ptrdiff_t>(first));
+    std::vector<Task> own(begin, begin + static_cast<ptrdiff_t>(size));
+    first += size;
+    part.job = job;
+    part.job.name += ".p" + std::to_string(i);
+    part.job.tasks = std::move(own);
+    if (job.most_at_once > 0) {
+      part.job.most_at_once =
+          static_cast<uint32_t>(job.most_at_once / lanes + (i % lanes < job.most_at_once % lanes ? 1 : 0));
+    }
+    if (i >= lanes) part.after = i - lanes;
+  }
+  return parts;
+}
+
 Result<uint64_t> SlurmLauncher::start(Job job) {
+  const std::string name = job.name;
+  const size_t tasks = job.tasks.size();
+  auto begun = begun_.find(name);
+  if (begun == begun_.end()) {
+    Result<std::vector<Part>> parts = parts_of(std::move(job));
+    if (!parts) return parts.status();
+    begun = begun_.emplace(name, *std::move(parts)).first;
+  }
+  std::vector<Part>& parts = begun->second;
+  for (Part& part : parts) {
+    if (part.id != 0) continue;
+    const Result<uint64_t> id = submit(part.job, part.after ? parts[*part.after].id : 0);
+    if (id) {
+      part.id = *id;
+      continue;
+    }
+    if (id.status().code() != StatusCode::kExhausted) {
+      std::vector<std::string> others;
+      for (const Part& other : parts) {
+        if (other.id != 0) others.push_back(std::to_string(other.id));
+      }
+      if (!others.empty()) [[maybe_unused]]
+        const Status ended = cancel_named(others);
+      begun_.erase(begun);
+    }
+    return id.status();
+  }
+  const uint64_t id = parts.front().id;
+  jobs_.insert_or_assign(id, Running{std::move(parts), std::vector<State>(tasks)});
+  begun_.erase(begun);
+  return id;
+}
+
+Result<uint64_t> SlurmLauncher::submit(const Job& job, uint64_t after) {
   const std::filesystem::path script = folder_ / (job.name + ".sh");
   if (Status written = write_script(script, batch_script(profile_, job, folder_)); !written.ok()) return written;
-  std::optional<uint64_t> id;
   if (unanswered_.count(job.name) != 0) {
     const Result<std::vector<uint64_t>> found = jobs_called(job.name);
     if (!found) return found.status();
-    if (!found->empty()) id = found->front();
+    if (!found->empty()) {
+      unanswered_.erase(job.name);
+      return found->front();
+    }
   }
-  if (!id) {
-    const Result<ToolOutput> output = tool({profile_.sbatch, "--parsable", script.string()});
+  std::vector<std::string> argv = {profile_.sbatch, "--parsable", script.string()};
+  if (after != 0) argv.insert(argv.begin() + 2, "--dependency=afterany:" + std::to_string(after));
+  Result<ToolOutput> output = tool(argv);
+  if (!output) return output.status();
+  if (!output->ok() && after != 0 && output->words().find("ependency") != std::string::npos) {
+    argv.erase(argv.begin() + 2);  // Slurm has forgotten the other one: it is over
+    output = tool(argv);
     if (!output) return output.status();
-    if (!output->ok()) {
-      if (!passing(*output)) return infra(profile_.sbatch + ": " + output->words());
-      unanswered_.insert(job.name);
-      return exhausted(profile_.sbatch + ": " + output->words());
-    }
-    const size_t last = output->out.find_last_not_of("\n");  // a site's sbatch may greet before it answers
-    const size_t line = output->out.rfind('\n', last == std::string::npos ? 0 : last);
-    id = leading_number(std::string_view(output->out).substr(line == std::string::npos ? 0 : line + 1));
-    if (!id) {
-      unanswered_.insert(job.name);
-      return infra(profile_.sbatch + ": its answer '" + output->words() + "' has no job id");
-    }
+  }
+  if (!output->ok()) {
+    if (!passing(*output)) return infra(profile_.sbatch + ": " + output->words());
+    unanswered_.insert(job.name);
+    return exhausted(profile_.sbatch + ": " + output->words());
+  }
+  const size_t last = output->out.find_last_not_of("\n");  // a site's sbatch may greet before it answers
+  const size_t line = output->out.rfind('\n', last == std::string::npos ? 0 : last);
+  const std::optional<uint64_t> id =
+      leading_number(std::string_view(output->out).substr(line == std::string::npos ? 0 : line + 1));
+  if (!id) {
+    unanswered_.insert(job.name);
+    return infra(profile_.sbatch + ": its answer '" + output->words() + "' has no job id");
   }
   unanswered_.erase(job.name);
-  std::vector<State> states(job.tasks.size());
-  jobs_.insert_or_assign(*id, Running{std::move(job), std::move(states)});
   return *id;
 }
 
@@ -138,29 +247,37 @@ Result<std::vector<State>> SlurmLauncher::poll(uint64_t id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return not_found("no job " + std::to_string(id) + " of this run");
   Running& running = found->second;
-  const auto over = [](const State& state) { return state.over(); };
-  if (std::all_of(running.states.begin(), running.states.end(), over)) return running.states;
-  const Result<ToolOutput> output = tool({profile_.scontrol, "-o", "show", "job", std::to_string(id)});
+  for (const Part& part : running.parts) {
+    if (Status seen = look_at(part, &running.states[part.first]); !seen.ok()) return seen;
+  }
+  return running.states;
+}
+
+Status SlurmLauncher::look_at(const Part& part, State* states) {
+  const size_t count = part.job.tasks.size();
+  if (std::all_of(states, states + count, [](const State& state) { return state.over(); })) return {};
+  const std::string id = std::to_string(part.id);
+  const Result<ToolOutput> output = tool({profile_.scontrol, "-o", "show", "job", id});
   if (!output) return output.status();
   if (!output->ok() && !unknown_job(*output)) return infra(profile_.scontrol + ": " + output->words());
   std::map<size_t, State> told = parse_scontrol(output->out);
   std::optional<std::map<size_t, State>> accounted;
-  for (size_t i = 0; i < running.states.size(); ++i) {
-    State& state = running.states[i];
+  for (size_t i = 0; i < count; ++i) {
+    State& state = states[i];
     if (state.over()) continue;
     if (const auto one = told.find(i); one != told.end()) {
       state = one->second;
       if (waits_for_ever(state)) [[maybe_unused]]
-        const Status status = cancel(id, i);
+        const Status status = cancel_named({id + "_" + std::to_string(i)});
       continue;
     }
     // Slurm has forgotten it (MinJobAge).
-    if (!accounted) accounted = from_accounting(id);
+    if (!accounted) accounted = from_accounting(part.id);
     const auto one = accounted->find(i);
     const State last = state;
     if (one != accounted->end() && one->second.over()) {
       state = one->second;
-    } else if (std::optional<State> end = from_end_file(running.job, i)) {
+    } else if (std::optional<State> end = from_end_file(part.job, i)) {
       state = *std::move(end);
     } else {
       state = lost("Slurm no longer knows the task, and it left no exit code", true);
@@ -168,19 +285,33 @@ Result<std::vector<State>> SlurmLauncher::poll(uint64_t id) {
     state.restarts = last.restarts;
     if (state.where.empty()) state.where = last.where;
   }
-  return running.states;
+  return {};
 }
 
 Status SlurmLauncher::cancel(uint64_t id, std::optional<size_t> task) {
-  const std::string name = std::to_string(id) + (task ? "_" + std::to_string(*task) : "");
   const auto found = jobs_.find(id);  // scancel would end whatever job of this user has the number
   if (found == jobs_.end() || (task && *task >= found->second.states.size())) {
-    return not_found("no job or task " + name + " of this run");
+    return not_found("no job or task " + std::to_string(id) + (task ? "_" + std::to_string(*task) : "") +
+                     " of this run");
   }
-  const Result<ToolOutput> output = tool({profile_.scancel, name});
+  std::vector<std::string> names;
+  for (const Part& part : found->second.parts) {
+    if (!task) {
+      names.push_back(std::to_string(part.id));
+    } else if (*task >= part.first && *task < part.first + part.job.tasks.size()) {
+      names.push_back(std::to_string(part.id) + "_" + std::to_string(*task - part.first));
+    }
+  }
+  return cancel_named(names);
+}
+
+Status SlurmLauncher::cancel_named(const std::vector<std::string>& names) const {
+  std::vector<std::string> argv = {profile_.scancel};
+  argv.insert(argv.end(), names.begin(), names.end());
+  const Result<ToolOutput> output = tool(argv);
   if (!output) return output.status();
   if (output->ok() || unknown_job(*output)) return {};
-  return infra(profile_.scancel + " " + name + ": " + output->words());
+  return infra(profile_.scancel + " " + names.front() + ": " + output->words());
 }
 
 }  // namespace assay::launchers

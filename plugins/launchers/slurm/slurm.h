@@ -16,7 +16,8 @@
 
 namespace assay::launchers {
 
-// Methods as assay_launcher_table says. A job's id is Slurm's. For one thread.
+// Methods as assay_launcher_table says. A job with more tasks than Slurm allows an array (MaxArraySize) becomes several
+// arrays; its id is Slurm's of the first one. For one thread.
 class SlurmLauncher {
  public:
   static Result<std::unique_ptr<SlurmLauncher>> open(const assay_launcher_config& config);
@@ -25,16 +26,23 @@ class SlurmLauncher {
   SlurmLauncher(const SlurmLauncher&) = delete;
   SlurmLauncher& operator=(const SlurmLauncher&) = delete;
 
-  // Writes NAME.sh to the folder and submits it. Where an earlier try to submit the same name got no answer, the job
-  // that it may have made is looked for first. kExhausted: it got none now.
+  // Writes NAME.sh to the folder and submits it; of several arrays NAME.p0.sh, NAME.p1.sh ... Where an earlier try to
+  // submit the same name got no answer, the job that it may have made is looked for first. kExhausted: it got none now,
+  // and another try goes on with the arrays that are missing. Refused arrays take those before them with them.
   Result<uint64_t> start(Job job);
   Result<std::vector<State>> poll(uint64_t id);
   Status cancel(uint64_t id, std::optional<size_t> task);
 
  private:
-  struct Running {
+  struct Part {  // an array of Slurm's
     Job job;
-    std::vector<State> states;
+    size_t first = 0;             // task of the whole
+    std::optional<size_t> after;  // part that has to be over first
+    uint64_t id = 0;              // 0: not submitted
+  };
+  struct Running {
+    std::vector<Part> parts;
+    std::vector<State> states;  // of all parts, one after the other
   };
 
   SlurmLauncher(SlurmProfile profile, std::filesystem::path folder)
@@ -44,9 +52,17 @@ class SlurmLauncher {
   Result<std::vector<uint64_t>> jobs_called(const std::string& name) const;
   std::map<size_t, State> from_accounting(uint64_t id) const;
   std::optional<State> from_end_file(const Job& job, size_t task) const;
+  Result<size_t> most_tasks();  // of an array
+  Result<std::vector<Part>> parts_of(Job job);
+  Result<uint64_t> submit(const Job& job, uint64_t after);
+  // `states`: of the part's tasks.
+  Status look_at(const Part& part, State* states);
+  Status cancel_named(const std::vector<std::string>& names) const;
 
   SlurmProfile profile_;
   std::filesystem::path folder_;
+  std::optional<size_t> most_tasks_;                // once Slurm has told
+  std::map<std::string, std::vector<Part>> begun_;  // by the job's name: not all parts are submitted
   std::map<uint64_t, Running> jobs_;
   std::set<std::string> unanswered_;  // names of jobs that there may be, without a known id
 };

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "assay/sdk.hpp"
+#include "tests/temporary_folder.h"
 
 namespace assay::launchers {
 namespace {
@@ -21,9 +22,6 @@ using ::testing::HasSubstr;
 class Slurm : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) /
-           (std::string("assay_slurm_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(dir_);
     fs::create_directories(dir_ / "launcher");
     ::setenv("FAKE_SLURM", dir_.c_str(), 1);
     nlohmann::json options = {{"command_seconds", 5}};
@@ -35,10 +33,6 @@ class Slurm : public ::testing::Test {
     say("sbatch", "41\n");
     say("sacct", "Slurm accounting storage is disabled\n", 1);
     open();
-  }
-  void TearDown() override {
-    launcher_.reset();
-    fs::remove_all(dir_);
   }
   void open() {
     const std::string folder = dir_ / "launcher";
@@ -70,7 +64,8 @@ class Slurm : public ::testing::Test {
     return states.ok() ? states->front() : State();
   }
 
-  fs::path dir_;
+  const tests::TemporaryFolder folder_;
+  const fs::path& dir_ = folder_.path();
   std::string options_;
   std::unique_ptr<SlurmLauncher> launcher_;
 };
@@ -233,6 +228,145 @@ TEST_F(Slurm, ACommandThatHangsIsEnded) {
   open();
   const uint64_t id = *launcher_->start(job());
   EXPECT_THAT(launcher_->poll(id).status().message(), HasSubstr("no answer in time"));
+}
+
+// What a site's Slurm allows is asked for; ids are given one after the other.
+class SmallArrays : public Slurm {
+ protected:
+  void SetUp() override {
+    Slurm::SetUp();
+    std::ofstream(dir_ / "scontrol.config") << "Configuration data as of 2026-11-30\nMaxArrayTasks = 7\n"
+                                               "MaxArraySize            = 4\nMaxJobCount             = 10000\n";
+    give_ids(60, 100);
+  }
+  void give_ids(int from, int to) {
+    std::ofstream(dir_ / "sbatch.next") << from << "\n";
+    std::ofstream(dir_ / "sbatch.end") << to << "\n";
+  }
+  std::string script(const std::string& name) const {
+    std::ifstream file(dir_ / "launcher" / (name + ".sh"));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string submission(const std::string& name, const std::string& more = "") const {
+    return "--parsable " + more + (dir_ / "launcher" / (name + ".sh")).string() + "\n";
+  }
+};
+
+TEST_F(SmallArrays, AJobOfMoreTasksBecomesSeveralArrays) {
+  Job made = job(9);
+  for (size_t i = 0; i < 9; ++i) made.tasks[i].argv = {"/bin/task", std::to_string(i)};
+  const Result<uint64_t> id = launcher_->start(made);
+  ASSERT_TRUE(id.ok()) << id.status().message();
+  EXPECT_EQ(*id, 60u);
+  EXPECT_EQ(calls("sbatch"), submission("assay-x-0.p0") + submission("assay-x-0.p1") + submission("assay-x-0.p2"));
+  EXPECT_EQ(calls("scontrol"), "show config\n");
+  for (int part = 0; part < 3; ++part) {
+    const std::string name = "assay-x-0.p" + std::to_string(part);
+    EXPECT_THAT(script(name), AllOf(HasSubstr("--array=0-2\n"), HasSubstr("--job-name=" + name + "\n"),
+                                    HasSubstr("'/bin/task' '" + std::to_string(3 * part) + "' ;;"),
+                                    HasSubstr("'/bin/task' '" + std::to_string(3 * part + 2) + "' ;;")));
+  }
+  // Every array is asked for; their tasks stand one after the other.
+  say("scontrol", "JobId=41 ArrayTaskId=0-2 JobState=RUNNING Reason=None Restarts=0 ExitCode=0:0 BatchHost=n2\n");
+  Result<std::vector<State>> states = launcher_->poll(*id);
+  ASSERT_TRUE(states.ok()) << states.status().message();
+  EXPECT_EQ(states->size(), 9u);
+  for (const State& state : *states) EXPECT_EQ(state.phase, ASSAY_TASK_RUNNING);
+  say("scontrol", "", 1, "slurm_load_jobs error: Invalid job id specified\n");
+  std::ofstream(dir_ / "launcher/assay-x-0.p1.1.end") << "3\n";
+  states = launcher_->poll(*id);
+  ASSERT_TRUE(states.ok()) << states.status().message();
+  EXPECT_EQ((*states)[4].exit_code, 3) << "task 1 of the second array";
+  EXPECT_EQ((*states)[3].phase, ASSAY_TASK_LOST);
+}
+
+TEST_F(SmallArrays, AJobThatFitsStaysOneAndOneTaskAsksNothing) {
+  ASSERT_TRUE(launcher_->start(job(1)).ok());
+  EXPECT_EQ(calls("scontrol"), "");
+  Job four = job(4);
+  four.name = "assay-x-1";
+  ASSERT_TRUE(launcher_->start(four).ok());
+  EXPECT_THAT(script("assay-x-1"), HasSubstr("--array=0-3\n"));
+  Job again = four;
+  again.name = "assay-x-2";
+  ASSERT_TRUE(launcher_->start(again).ok());
+  EXPECT_EQ(calls("scontrol"), "show config\n") << "once a run";
+}
+
+TEST_F(SmallArrays, TogetherTheyRunNoMoreAtOnceThanTheJobMay) {
+  Job made = job(9);
+  made.most_at_once = 5;
+  ASSERT_TRUE(launcher_->start(made).ok());
+  EXPECT_THAT(script("assay-x-0.p0"), HasSubstr("--array=0-2%2\n"));
+  EXPECT_THAT(script("assay-x-0.p1"), HasSubstr("--array=0-2%2\n"));
+  EXPECT_THAT(script("assay-x-0.p2"), HasSubstr("--array=0-2%1\n"));
+  made.name = "assay-x-1";
+  made.most_at_once = 2;
+  ASSERT_TRUE(launcher_->start(made).ok());  // ids 63, 64, 65
+  for (const char* name : {"assay-x-1.p0", "assay-x-1.p1", "assay-x-1.p2"}) {
+    EXPECT_THAT(script(name), HasSubstr("--array=0-2%1\n"));
+  }
+  EXPECT_THAT(calls("sbatch"),
+              HasSubstr(submission("assay-x-1.p1") + submission("assay-x-1.p2", "--dependency=afterany:63 ")));
+}
+
+TEST_F(SmallArrays, CancelNamesTheArrayAndTheTaskInIt) {
+  const uint64_t id = *launcher_->start(job(9));
+  EXPECT_TRUE(launcher_->cancel(id, 2).ok());
+  EXPECT_TRUE(launcher_->cancel(id, 3).ok());
+  EXPECT_TRUE(launcher_->cancel(id, 8).ok());
+  EXPECT_EQ(launcher_->cancel(id, 9).code(), StatusCode::kNotFound);
+  EXPECT_EQ(launcher_->cancel(61, 0).code(), StatusCode::kNotFound) << "a part is no job of its own";
+  EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok());
+  EXPECT_EQ(calls("scancel"), "60_2\n61_0\n62_2\n60 61 62\n");
+}
+
+TEST_F(SmallArrays, WhatSlurmCannotTakeNowIsSubmittedLaterAndNothingTwice) {
+  give_ids(60, 61);
+  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Job violates AssocMaxSubmitJobLimit\n");
+  say("squeue", "");
+  EXPECT_EQ(launcher_->start(job(9)).status().code(), StatusCode::kExhausted);
+  give_ids(70, 100);
+  EXPECT_EQ(*launcher_->start(job(9)), 60u);
+  EXPECT_EQ(calls("sbatch"), submission("assay-x-0.p0") + submission("assay-x-0.p1") + submission("assay-x-0.p1") +
+                                 submission("assay-x-0.p2"));
+  launcher_.reset();
+  EXPECT_EQ(calls("scancel"), "--quiet 60 70 71\n");
+}
+
+TEST_F(SmallArrays, ClosingCancelsArraysOfAJobThatIsNotWhole) {
+  give_ids(60, 61);
+  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Job violates AssocMaxSubmitJobLimit\n");
+  say("squeue", "");
+  EXPECT_EQ(launcher_->start(job(9)).status().code(), StatusCode::kExhausted);
+  launcher_.reset();
+  EXPECT_EQ(calls("scancel"), "--quiet 60\n");
+}
+
+TEST_F(SmallArrays, ARefusedArrayTakesTheOthersWithIt) {
+  give_ids(60, 62);
+  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Invalid account\n");
+  const Result<uint64_t> id = launcher_->start(job(9));
+  EXPECT_EQ(id.status().code(), StatusCode::kInfra);
+  EXPECT_THAT(id.status().message(), HasSubstr("Invalid account"));
+  EXPECT_EQ(calls("scancel"), "60 61\n");
+}
+
+TEST_F(SmallArrays, ALimitThatCannotBeAskedForNowIsAskedForLater) {
+  fs::remove(dir_ / "scontrol.config");
+  say("scontrol", "", 1, "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)\n");
+  EXPECT_EQ(launcher_->start(job(9)).status().code(), StatusCode::kExhausted);
+  EXPECT_EQ(calls("sbatch"), "");
+  std::ofstream(dir_ / "scontrol.config") << "MaxArraySize = 9\n";
+  EXPECT_EQ(*launcher_->start(job(9)), 60u);
+  EXPECT_THAT(script("assay-x-0"), HasSubstr("--array=0-8\n"));
+}
+
+TEST_F(SmallArrays, ASlurmThatTakesNoArraysSaysSo) {
+  std::ofstream(dir_ / "scontrol.config") << "MaxArraySize = 0\n";
+  const Result<uint64_t> id = launcher_->start(job(2));
+  EXPECT_EQ(id.status().code(), StatusCode::kInfra);
+  EXPECT_THAT(id.status().message(), AllOf(HasSubstr("MaxArraySize is 0"), HasSubstr("launcher command")));
 }
 
 TEST_F(Slurm, AProgramThatIsMissingIsNamed) {
