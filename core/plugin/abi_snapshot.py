@@ -3,6 +3,7 @@
 
 Usage: abi_snapshot.py INCLUDE_DIR SNAPSHOT [--compiler CC] [--update | --extends]
 --extends asks for less: SNAPSHOT is an older minor, whose members and enumerators must all be where they were.
+Structs that may not grow (those without a `size` of 32 bits, and those that say "never grows") keep their size in any case.
 Otherwise compares what a C compiler says of INCLUDE_DIR/assay/plugin_abi.h with the file SNAPSHOT. A difference ends with 1 and tells what
 to do about it; --update writes the file.
 """
@@ -36,6 +37,13 @@ def members(body):
             continue
         function = re.search(r"\(\s*\*\s*(\w+)\s*\)", declaration)
         yield function.group(1) if function else re.search(r"(\w+)\s*(\[[^\]]*\])?$", declaration).group(1)
+
+
+def rigid(include):
+    """Names of the structs that may not grow."""
+    text = "\n".join(path.read_text() for path in sorted((include / "assay").rglob("*.h")))
+    found = re.findall(r"typedef struct (\w+) \{(.*?)\} \1;", text, flags=re.S)
+    return {name for name, body in found if "never grows" in body or not re.search(r"\buint32_t size;", body)}
 
 
 def program(text):
@@ -77,10 +85,26 @@ def layout(text):
     return found
 
 
+def sizes(text):
+    """{struct: bytes} of a snapshot."""
+    return dict(re.findall(r"^struct (\w+) (\d+)$", text, flags=re.M))
+
+
+def grown(old, new, names):
+    """Which of the structs `names` have not the size that they had in `old`."""
+    now = sizes(new)
+    return [f"{name}: was {was} bytes, is {now[name]}: it travels in arrays, or has no size of its own, and may not grow; "
+            "add a struct and a function beside it" for name, was in sizes(old).items() if name in names and now.get(name, was) != was]
+
+
 def extends(old, new):
     """What of `old` is no longer as it was."""
     now = layout(new)
     return [f"{name}: was {was}, is {now.get(name, 'gone')}" for name, was in layout(old).items() if now.get(name) != was]
+
+
+def major(text):
+    return text.split(".")[0]
 
 
 def main():
@@ -92,20 +116,24 @@ def main():
     parser.add_argument("--extends", action="store_true")
     options = parser.parse_args()
     seen = snapshot(options.include, options.compiler)
+    kept = options.snapshot.read_text() if options.snapshot.exists() else ""
+    larger = grown(kept, seen, rigid(options.include)) if major(kept) == major(seen) else []
+    if larger and not options.extends:
+        print("\n".join(larger))
+        return 1
     if options.update:
         options.snapshot.write_text(seen)
         return 0
     if options.extends:
-        lost = extends(options.snapshot.read_text(), seen)
+        lost = extends(kept, seen) + larger
         print("\n".join(lost) or f"everything of {options.snapshot} is where it was")
         return 1 if lost else 0
-    kept = options.snapshot.read_text() if options.snapshot.exists() else ""
     if seen == kept:
         print(f"{len(seen.splitlines())} lines of the binary interface are as in {options.snapshot}")
         return 0
     sys.stdout.writelines(difflib.unified_diff(kept.splitlines(True), seen.splitlines(True), str(options.snapshot), "headers"))
-    major, minor = re.match(r"abi (\d+)\.(\d+)", seen).groups()
-    print(HOW_TO.format(snapshot=options.snapshot, next=f"{major}.{int(minor) + 1}"))
+    first, minor = re.match(r"abi (\d+)\.(\d+)", seen).groups()
+    print(HOW_TO.format(snapshot=options.snapshot, next=f"{first}.{int(minor) + 1}"))
     return 1
 
 

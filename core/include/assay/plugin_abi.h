@@ -5,10 +5,10 @@
  *  - No exception and no C++ type crosses. Strings are UTF-8, pointer + length, not NUL-terminated unless said so.
  *  - The side that allocates frees. What a call receives is borrowed for that call alone; what a call hands out stays
  *    valid until the time named at its declaration.
- *  - Every struct that may grow begins with `size`, set by its writer to sizeof. Structs and tables are append-only; a
- *    reader looks at a member only if `size` covers it. A table entry may be null only where the comment says so.
- *  - Functions that return int32_t return an assay_code; on failure they fill `error` (never null) and leave their
- *    outputs untouched.
+ *  - Every struct that may grow begins with `size`, set by its writer to sizeof; a reader looks at a member only if
+ *    `size` covers it. Structs and tables are append-only. A struct that travels in arrays never grows, whatever its
+ *    `size`: the other side steps by its own sizeof. A table entry may be null only where the comment says so.
+ *  - Functions that return int32_t return an assay_code; on failure they fill `error` (never null), outputs untouched.
  *  - One thread at a time per handle; different handles may be used by different threads.
  * Versions: the major number changes when an old plugin cannot be read; the minor when a table or struct grew.
  */

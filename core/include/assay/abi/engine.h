@@ -89,7 +89,7 @@ typedef enum assay_event_kind {
   ASSAY_EVENT_FAILED = 3
 } assay_event_kind;
 
-typedef struct assay_event {
+typedef struct assay_event { /* never grows: `step` hands out an array of them */
   uint32_t size;
   uint32_t kind;              /* assay_event_kind */
   uint64_t id;                /* request */

@@ -46,7 +46,7 @@ typedef enum assay_task_phase {
   ASSAY_TASK_LOST = 4    /* the node failed, a limit was reached, somebody cancelled it: `reason` tells */
 } assay_task_phase;
 
-typedef struct assay_task_state { /* strings are valid until the next call on the launcher */
+typedef struct assay_task_state { /* never grows: `poll` fills an array; strings live until the next call */
   uint32_t size;
   uint32_t phase; /* assay_task_phase */
   int32_t exit_code;
