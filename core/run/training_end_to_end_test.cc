@@ -193,6 +193,41 @@ TEST_F(Training, RepeatsAreRunAndComparedWithEachOther) {
   EXPECT_EQ(verdict("noisy"), "FLAKY") << reason("noisy");
 }
 
+TEST_F(Training, OnceThatIsWrittenOrForcedCountsMoreThanTheRecipe) {
+  add("once", "regular", "", "ENV_VARS:\n  N_REPEAT: 1\n");
+  add("light", "regular", "", "ENV_VARS:\n  ENABLE_LIGHTWEIGHT_MODE: true\n");
+  add("skips", "regular", "", "ENV_VARS:\n  SKIP_PYTEST: 1\n");
+  add("says_nothing", "regular");
+  CaseSettings recipe;
+  recipe.repeat = 2;
+  options_.settings.assign(4, recipe);
+  run();
+  for (const char* name : {"once", "light", "skips"}) EXPECT_TRUE(outcome(name).repeats.empty()) << name;
+  EXPECT_EQ(outcome("says_nothing").repeats.size(), 2u);
+  options_.variables["N_REPEAT"] = "1";
+  run();
+  EXPECT_TRUE(outcome("says_nothing").repeats.empty()) << "--set N_REPEAT=1";
+  options_.repeat = 3;
+  run();
+  for (const char* name : {"once", "light", "skips", "says_nothing"})
+    EXPECT_EQ(outcome(name).repeats.size(), 3u) << name;
+}
+
+TEST_F(Training, ReinforcementLearningIsComparedInLightweightModeToo) {
+  options_.variables["CHECKPOINT_LOAD_PATH"] = (dir_ / "frozen").string();
+  fs::create_directories(dir_ / "frozen/iter_0000001");
+  options_.variables["ENABLE_LIGHTWEIGHT_MODE"] = "true";
+  const fs::path folder = add("rl", "frozen-start", "  --exit-interval: 20\n", "METRICS: [lm-loss]\n");
+  std::string text;
+  std::getline(std::ifstream(folder / "model_config.yaml"), text, '\0');
+  text.replace(text.find("pretraining"), std::string("pretraining").size(), "rl");
+  std::ofstream(folder / "model_config.yaml") << text;
+  run();
+  EXPECT_NE(verdict("rl"), "SKIPPED") << reason("rl");
+  EXPECT_NE(compat("rl")["verdict"], "skipped") << compat("rl");
+  EXPECT_NE(verdict("rl"), "INFRA") << reason("rl");
+}
+
 TEST_F(Training, NothingIsComparedInLightweightModeAndSoItIsNoPass) {
   add("light", "ckpt-resume", "", "ENV_VARS:\n  ENABLE_LIGHTWEIGHT_MODE: true\n  N_REPEAT: 3\n");
   add("light_failing", "regular", "  --exit: 1\n", "ENV_VARS:\n  ENABLE_LIGHTWEIGHT_MODE: true\n");

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "core/run/repeats.h"
@@ -44,10 +46,9 @@ Result<PreparedCase> prepare_training(const TestCase& test, const std::string& i
   if (test.metrics) order.metrics = *test.metrics;
   const std::vector<CaseInput> inputs = {{"the golden", options.golden}};
   if (Status checked = check_result_path("OUTPUT_PATH", options.results, test, inputs); !checked.ok()) return checked;
-  const Result<int> repeats = train::repeats_of(test, variables, kMostRepeats);
+  const Result<std::optional<int>> repeats = train::repeats_of(test, variables, kMostRepeats);
   if (!repeats) return repeats.status().with(test.config);
-  const bool says = *repeats > 1 || settings.repeat == 0;
-  order.repeats = options.repeat > 0 ? options.repeat : says ? *repeats : settings.repeat;
+  order.repeats = options.repeat > 0 ? options.repeat : repeats->value_or(std::max(settings.repeat, 1));
   for (int repeat = 1; repeat <= order.repeats; ++repeat) {
     const std::string folder = folder_of_repeat(options.output, id, repeat).string();
     const fs::path own = fs::path(folder) / "actual.json";

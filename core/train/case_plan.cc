@@ -11,6 +11,7 @@
 #include "core/discover/arguments.h"
 #include "core/golden/text.h"
 #include "core/train/arguments.h"
+#include "core/train/uncompared.h"
 
 namespace assay::train {
 namespace {
@@ -32,27 +33,7 @@ TestType type_of(const std::string& word) {
   return TestType::kRegular;
 }
 
-const std::string* env_var(const TestCase& test, std::string_view name) {
-  const std::string* value = nullptr;
-  for (const EnvVar& variable : test.env_vars) {
-    if (variable.name == name) value = &variable.value;
-  }
-  return value;
-}
-
 bool says(const std::string* text, std::string_view word) { return text != nullptr && *text == word; }
-
-bool is_lightweight(const TestCase& test, const discover::Variables& variables) {
-  constexpr std::string_view kName = "ENABLE_LIGHTWEIGHT_MODE";
-  return says(variables.find(kName), "true") || says(env_var(test, kName), "true");
-}
-
-std::string why_uncompared(const TestCase& test, const discover::Variables& variables) {
-  if (says(variables.find("RECORD_CHECKPOINTS"), "true")) return "RECORD_CHECKPOINTS";
-  if (is_lightweight(test, variables) && test.test_type != "release") return "ENABLE_LIGHTWEIGHT_MODE";
-  if (says(env_var(test, "SKIP_PYTEST"), "1")) return "SKIP_PYTEST";
-  return "";
-}
 
 constexpr int kMostProcesses = 1 << 20;
 constexpr int kMostRuns = std::numeric_limits<int>::max();
@@ -376,17 +357,17 @@ Result<CasePlan> plan_case(const TestCase& test, const discover::Variables& vari
   return Planner(test, variables, request).run();
 }
 
-Result<int> repeats_of(const TestCase& test, const discover::Variables& variables, int most) {
-  if (!why_uncompared(test, variables).empty()) return 1;
+Result<std::optional<int>> repeats_of(const TestCase& test, const discover::Variables& variables, int most) {
+  if (!why_uncompared(test, variables).empty()) return std::optional<int>(1);
   const std::string* text = env_var(test, "N_REPEAT");
   if (text == nullptr) {
     const auto given = variables.set.find("N_REPEAT");
-    if (given == variables.set.end() || given->second.empty()) return 1;
+    if (given == variables.set.end() || given->second.empty()) return std::optional<int>();
     text = &given->second;
   }
   const Result<int64_t> number = whole_number("N_REPEAT", *text, 1, most);
   if (!number) return number.status();
-  return static_cast<int>(*number);
+  return std::optional<int>(static_cast<int>(*number));
 }
 
 }  // namespace assay::train

@@ -76,9 +76,10 @@ CasePlan facts_of(const TestCase& test);
 // (scripts without allow_scripts).
 Result<CasePlan> plan_case(const TestCase& test, const discover::Variables& variables, const PlanRequest& request);
 
-// How often the script would run the case: ENV_VARS.N_REPEAT, else the variable, else once; once where nothing is
-// compared.
-Result<int> repeats_of(const TestCase& test, const discover::Variables& variables, int most);
+// How often the script would run the case, as it is written or has to be: once where nothing is compared, else
+// ENV_VARS.N_REPEAT, else the variable; nullopt: nothing says so, and whoever runs the case may. Fails with kInvalid
+// where the number is none from 1 to `most`.
+Result<std::optional<int>> repeats_of(const TestCase& test, const discover::Variables& variables, int most);
 
 std::string to_json(const CasePlan& plan);
 Result<CasePlan> parse_case_plan(const std::string& json);

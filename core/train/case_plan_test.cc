@@ -7,6 +7,8 @@
 #include "core/discover/case_reader.h"
 #include "core/train/compare_files.h"
 #include "core/train/metric_file.h"
+#include "core/train/uncompared.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::train {
 namespace {
@@ -153,7 +155,8 @@ TEST_F(CasePlanning, TheStartOfThroughputIsLookedAtInReinforcementLearningAlone)
   EXPECT_THAT(facts_of(test).rules().status().message(), HasSubstr("THROUGHPUT_START_STEP ''"));
   test.env_vars[0].value = "10";
   EXPECT_EQ(facts_of(test).rules()->throughput_start, 10);
-  const std::string golden = std::string(testing::TempDir()) + "case_plan_golden.json";
+  const tests::TemporaryFolder folder;
+  const std::string golden = folder / "golden.json";
   ASSERT_TRUE(write_metrics(golden, {.metrics = {{"iteration-time", 1, 1, 1, {{1, 2.0, false}}}}, .notes = {}}).ok());
   test.metrics = std::vector<std::string>{"iteration-time"};
   test.env_vars[0].value = "1x";
@@ -175,3 +178,67 @@ TEST_F(CasePlanning, RepeatsAreAWholeNumber) {
 
 }  // namespace
 }  // namespace assay::train
+TEST_F(CasePlanning, OnceIsToldFromNotSaid) {
+  const auto repeats = [this](const std::string& more) {
+    TestCase test;
+    discover::read_config(kRegular + more, test, true);
+    return *repeats_of(test, variables_, 100);
+  };
+  EXPECT_EQ(repeats(""), std::nullopt);
+  EXPECT_EQ(repeats("ENV_VARS:\n  N_REPEAT: 1\n"), 1);
+  EXPECT_EQ(repeats("ENV_VARS:\n  N_REPEAT: 4\n  SKIP_PYTEST: 1\n"), 1);
+  EXPECT_EQ(repeats("ENV_VARS:\n  ENABLE_LIGHTWEIGHT_MODE: true\n"), 1);
+  variables_.set["N_REPEAT"] = "1";
+  EXPECT_EQ(repeats(""), 1);
+}
+
+// In which modes and types a word keeps Megatron-LM's script from comparing.
+TEST_F(CasePlanning, WordsWithWhichNothingIsCompared) {
+  struct {
+    const char* mode;
+    const char* type;
+    const char* light;  // what ENABLE_LIGHTWEIGHT_MODE comes to
+  } const kinds[] = {{"pretraining", "regular", "ENABLE_LIGHTWEIGHT_MODE"},
+                     {"pretraining", "checkpoint-consistency", "ENABLE_LIGHTWEIGHT_MODE"},
+                     {"pretraining", "release", ""},
+                     {"inference", "frozen-start", "ENABLE_LIGHTWEIGHT_MODE"},
+                     {"inference", "release", ""},
+                     {"rl", "frozen-start", ""},
+                     {"rl", "release", ""}};
+  for (const auto& [mode, type, light] : kinds) {
+    TestCase test;
+    test.mode = mode;
+    test.test_type = type;
+    const auto why = [&](const std::string& name, const std::string& value, bool of_case) {
+      discover::Variables variables;
+      test.env_vars.clear();
+      if (of_case) test.env_vars.push_back({.name = name, .value = value, .place = {}});
+      if (!of_case) variables.environment[name] = value;
+      return why_uncompared(test, variables);
+    };
+    const std::string kind = std::string(mode) + " " + type;
+    EXPECT_EQ(why("ENABLE_LIGHTWEIGHT_MODE", "true", true), light) << kind;
+    EXPECT_EQ(why("ENABLE_LIGHTWEIGHT_MODE", "true", false), light) << kind;
+    EXPECT_EQ(why("ENABLE_LIGHTWEIGHT_MODE", "1", false), "") << kind;
+    EXPECT_EQ(why("SKIP_PYTEST", "1", true), "SKIP_PYTEST") << kind;
+    EXPECT_EQ(why("SKIP_PYTEST", "true", true), "") << kind;
+    EXPECT_EQ(why("SKIP_PYTEST", "1", false), "") << kind << ": the script reads it from the case alone";
+    EXPECT_EQ(why("RECORD_CHECKPOINTS", "true", false), "RECORD_CHECKPOINTS") << kind;
+    EXPECT_EQ(why("RECORD_CHECKPOINTS", "true", true), "") << kind << ": the script looks at its own environment";
+  }
+}
+
+TEST_F(CasePlanning, LightweightReinforcementLearningIsRepeatedAndComparedAsAlways) {
+  variables_.set["CHECKPOINT_LOAD_PATH"] = "/frozen";
+  variables_.set["ENABLE_LIGHTWEIGHT_MODE"] = "true";
+  const std::string config =
+      "TEST_TYPE: frozen-start\nMODE: rl\nENV_VARS:\n  N_REPEAT: 3\nMODEL_ARGS:\n  --exit-interval: 30\n";
+  const Result<CasePlan> planned = plan(config);
+  ASSERT_TRUE(planned.ok()) << planned.status().message();
+  EXPECT_EQ(planned->uncompared, "");
+  EXPECT_EQ(planned->train_iters, 30);
+  TestCase test;
+  discover::read_config(config, test, true);
+  EXPECT_EQ(*repeats_of(test, variables_, 100), 3);
+}
+

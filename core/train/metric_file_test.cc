@@ -4,7 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
+#include <ctime>
 
 namespace assay::train {
 namespace {
@@ -79,29 +80,34 @@ TEST(MetricFile, OfANameThatComesTwiceTheLastValueCountsInTheFirstPlace) {
 }
 
 // Of a training that logs every step; looking at each against all others took minutes.
-// Reads `count` steps that stand in descending order, and finds each. The time that it took.
-std::chrono::duration<double> read_and_find(int64_t count) {
+// Reads `count` steps that stand in descending order, and finds each. The seconds of processor that it took: what else
+// the machine does counts for nothing.
+double read_and_find(int64_t count) {
   Metric metric{"lm loss", 1, count, 1, {}};
   for (int64_t step = count; step > 0; --step) metric.values.push_back({step, 0.5, false});
   MetricSet set;
   set.metrics.push_back(std::move(metric));
   const std::string text = metrics_text(set);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const auto read = read_metrics_text(text, "f");
   EXPECT_TRUE(read.ok()) << read.status().message();
-  if (!read.ok()) return {};
+  if (!read.ok()) return 0;
   EXPECT_EQ(read->metrics[0].values.size(), static_cast<size_t>(count));
   const StepIndex index(read->metrics[0]);
   int64_t found = 0;
   for (int64_t step = 1; step <= count; ++step) found += index.find(step) != nullptr ? 1 : 0;
   EXPECT_EQ(found, count);
-  return std::chrono::steady_clock::now() - begin;
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+double best_of_three(int64_t count) {
+  return std::min({read_and_find(count), read_and_find(count), read_and_find(count)});
 }
 
 TEST(MetricFile, TenTimesTheStepsTakeTenTimesAsLongAndNotAHundred) {
   read_and_find(1000);  // warm
-  const auto some = read_and_find(20'000);
-  EXPECT_LT(read_and_find(200'000) / some, 40);
+  const double some = best_of_three(20'000);
+  EXPECT_LT(best_of_three(200'000), 40 * some);
 }
 
 TEST(MetricFile, WhatSaysTwoThingsIsAFlawOfItsMetric) {
