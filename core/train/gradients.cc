@@ -11,6 +11,7 @@
 
 #include "backends/model/checkpoint/checkpoint.h"
 #include "core/train/checkpoints.h"
+#include "core/train/compat_gradients.h"
 
 namespace assay::train {
 namespace {
@@ -77,7 +78,7 @@ std::optional<std::string> align(const Checkpoint& a, const Checkpoint& b, const
   if (!fits(sides->left, *left_weight) || !fits(sides->right, *right_weight)) return refuse();
   const std::vector<int64_t>& shape = left_weight->shape;
   if (shape != right_weight->shape) {
-    if (!is_vocabulary(key) || shape.size() != 2 || right_weight->shape.size() != 2 ||
+    if (!is_vocabulary(left.key) || shape.size() != 2 || right_weight->shape.size() != 2 ||
         shape[1] != right_weight->shape[1])
       return refuse();
     const auto common = static_cast<size_t>(std::min(shape[0], right_weight->shape[0]) * shape[1]);  // padding apart
@@ -117,26 +118,44 @@ Distance distance_of(const Sides& sides) {
 
 class Comparison {
  public:
-  CaseVerdict run(const std::vector<std::string>& folders) {
+  GradientVerdicts run(const std::vector<std::string>& folders) {
     verdict_.verdict = Verdict::kIdentical;
+    theirs_ = {CompatVerdict::kPassed, "all tensors match"};
+    judge(folders);
+    return {std::move(verdict_), std::move(theirs_)};
+  }
+
+ private:
+  void judge(const std::vector<std::string>& folders) {
     if (folders.size() < 2) {
-      settle(Verdict::kInvalid, "", "one checkpoint alone: there is nothing to compare it with; add MODEL_ARGS_2");
-      return std::move(verdict_);
+      refuse("AssertionError: This test requires 2 or more checkpoints");
+      return settle(Verdict::kInvalid, "",
+                    "one checkpoint alone: there is nothing to compare it with; add MODEL_ARGS_2");
     }
     std::vector<std::unique_ptr<Checkpoint>> all;
     for (const std::string& folder : folders) {
       Result<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(folder);
       if (!opened) {
-        settle(Verdict::kInvalid, "", opened.status().message());
-        return std::move(verdict_);
+        refuse("FileNotFoundError: " + opened.status().message());
+        return settle(Verdict::kInvalid, "", opened.status().message());
       }
       all.push_back(*std::move(opened));
     }
     for (size_t i = 1; i < all.size(); ++i) compare(*all[0], *all[i], folders[i]);
-    return std::move(verdict_);
   }
 
- private:
+  void refuse(const std::string& message) {
+    if (theirs_.passes()) theirs_ = {CompatVerdict::kFailed, message};
+  }
+  static CompatState state_of(const Checkpoint& checkpoint, const TensorInfo& tensor,
+                              const std::vector<float>& values) {
+    const TensorInfo* weight = checkpoint.contents().find(compat_weight(tensor.key));
+    return {.shape = tensor.shape,
+            .dtype = tensor.torch_dtype,
+            .values = values,
+            .weight = weight == nullptr ? nullptr : &weight->shape};
+  }
+
   void settle(Verdict verdict, const std::string& metric, const std::string& message) {
     Finding found;
     found.verdict = verdict;
@@ -152,24 +171,32 @@ class Comparison {
     size_t different = 0;
     double largest = 0;
     bool nonzero = false;
+    CompatGradients theirs;
+    const auto only_one_has = [&theirs](const std::string& key) {
+      theirs.fail("AssertionError: Optimizer tensor keys mismatch: " + key);
+    };
     for (const TensorInfo& right : b.contents().tensors) {
-      if (is_gradient(right) && a.contents().find(right.key) == nullptr)
-        settle(Verdict::kInvalid, right.key, name + " has it, the first checkpoint has not");
+      if (!is_gradient(right) || a.contents().find(right.key) != nullptr) continue;
+      only_one_has(right.key);
+      settle(Verdict::kInvalid, right.key, name + " has it, the first checkpoint has not");
     }
     for (const TensorInfo& left : a.contents().tensors) {
       if (!is_gradient(left)) continue;
       const TensorInfo* right = b.contents().find(left.key);
       if (right == nullptr) {
+        only_one_has(left.key);
         settle(Verdict::kInvalid, left.key, "the first checkpoint has it, " + name + " has not");
         continue;
       }
       Result<std::vector<float>> l = load(a, left);
       Result<std::vector<float>> r = load(b, *right);
       if (!l || !r) {
+        theirs.fail("RuntimeError: " + left.key + " cannot be read");
         settle(Verdict::kInvalid, left.key, (!l ? l : r).status().message());
         continue;
       }
       Sides sides{*std::move(l), *std::move(r)};
+      theirs.compare(left.key, state_of(a, left, sides.left), state_of(b, *right, sides.right));
       if (const std::optional<std::string> refused = align(a, b, left, *right, &sides)) {
         settle(Verdict::kInvalid, left.key, *refused + " in " + name);
         continue;
@@ -187,6 +214,7 @@ class Comparison {
                            gradient_bound()));
       }
     }
+    if (!theirs.verdict().passes()) refuse(theirs.verdict().message);
     if (compared == 0)
       return settle(Verdict::kInvalid, "", name + ": no optimizer state (optimizer.*.exp_avg.*) to compare");
     if (!nonzero)
@@ -197,6 +225,7 @@ class Comparison {
   }
 
   CaseVerdict verdict_;
+  CompatVerdict theirs_;
 };
 
 }  // namespace
@@ -219,16 +248,17 @@ std::vector<float> unshard_rows(const std::vector<float>& state, const Unshardin
   return whole;
 }
 
-CaseVerdict judge_checkpoints(const std::vector<std::string>& folders) { return Comparison().run(folders); }
+GradientVerdicts judge_checkpoints_twice(const std::vector<std::string>& folders) { return Comparison().run(folders); }
+
+CaseVerdict judge_checkpoints(const std::vector<std::string>& folders) { return judge_checkpoints_twice(folders).ours; }
 
 void judge_gradients(const CasePlan& plan, CaseResult* result) {
   std::vector<std::string> folders;
   for (const Job& job : plan.runs)
     folders.push_back((std::filesystem::path(job.folders.save) / iteration_name(1)).string());
-  result->verdict = judge_checkpoints(folders);
-  const bool passed = passes(result->verdict.verdict);
-  result->compat = {passed ? CompatVerdict::kPassed : CompatVerdict::kFailed,
-                    passed ? "all tensors match" : "AssertionError: " + result->verdict.reason};
+  GradientVerdicts judged = judge_checkpoints_twice(folders);
+  result->verdict = std::move(judged.ours);
+  result->compat = std::move(judged.theirs);
 }
 
 }  // namespace assay::train

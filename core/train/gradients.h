@@ -29,6 +29,13 @@ std::vector<float> unshard_rows(const std::vector<float>& state, const Unshardin
 //  INVALID    a tensor is there on one side alone, shapes that cannot be brought together, no tensor, nothing but zeros
 CaseVerdict judge_checkpoints(const std::vector<std::string>& folders);
 
+// The same, and what Megatron-LM's script says of the same tensors.
+struct GradientVerdicts {
+  CaseVerdict ours;
+  CompatVerdict theirs;
+};
+GradientVerdicts judge_checkpoints_twice(const std::vector<std::string>& folders);
+
 // The same of the runs of a case, each of which saved iteration 1.
 void judge_gradients(const CasePlan& plan, CaseResult* result);
 

@@ -1,7 +1,6 @@
 #include "core/train/gradients.h"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "backends/model/checkpoint/torch_dist_writer.h"
 #include "core/train/meeting.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::train {
 namespace {
@@ -22,12 +22,6 @@ using testing::HasSubstr;
 
 class Gradients : public testing::Test {
  protected:
-  void SetUp() override {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   using Shape = std::vector<int64_t>;
 
   static model::TensorToWrite tensor(const std::string& key, Shape shape, std::vector<float> values) {
@@ -62,7 +56,9 @@ class Gradients : public testing::Test {
     return save(name, {tensor(weight, shape, std::vector<float>(count(shape))),
                        tensor("optimizer.state.exp_avg." + weight, state, std::move(values))});
   }
-  const fs::path root_ = fs::path(testing::TempDir()) / ("gradients_" + std::to_string(::getpid()));
+
+  const tests::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 constexpr const char* kKey = "optimizer.state.exp_avg.decoder.layers.mlp.linear_fc1.weight";
@@ -140,6 +136,42 @@ TEST_F(Gradients, PaddingOfTheVocabularyIsLeftOut) {
   const std::string b = save_state("b", key, {3, 2}, {1, 1, 6}, {1, 2, 3, 4, 99, 99});
   EXPECT_EQ(judge_checkpoints({a, b}).verdict, Verdict::kIdentical);
   EXPECT_EQ(judge_checkpoints({b, a}).verdict, Verdict::kIdentical);
+}
+
+TEST_F(Gradients, PaddingOfTheOutputLayerIsLeftOut) {
+  const std::string a = save_state("a", "output_layer.weight", {2, 2}, {1, 1, 4}, {1, 2, 3, 4});
+  const std::string b = save_state("b", "output_layer.weight", {3, 2}, {1, 1, 6}, {1, 2, 3, 4, 99, 99});
+  EXPECT_EQ(judge_checkpoints({a, b}).verdict, Verdict::kIdentical) << judge_checkpoints({a, b}).reason;
+}
+
+TEST_F(Gradients, TheirVerdictIsNoCopyOfOurs) {
+  const auto expect = [](const std::vector<std::string>& folders, bool ours, bool theirs) {
+    const GradientVerdicts judged = judge_checkpoints_twice(folders);
+    EXPECT_EQ(passes(judged.ours.verdict), ours) << judged.ours.reason;
+    EXPECT_EQ(judged.theirs.passes(), theirs) << judged.theirs.message;
+  };
+  const std::string whole = save_state("whole", kRows, {1, 2, 4}, {1, 1, 1, 8});
+  const std::string ranks = save_state("ranks", kRows, {1, 2, 4}, {1, 1, 2, 4}, {1, 2, 5, 6, 3, 4, 7, 8});
+  expect({whole, ranks}, true, true);
+  expect({ranks, whole}, true, false);  // they bring the right side in order alone
+  model::TensorToWrite half = tensor(kKey, {1, 2}, {});
+  half.dtype = model::Dtype::kBfloat16;
+  half.fill = [](int64_t first, int64_t count, void* out) {
+    constexpr uint16_t kOneAndTwo[] = {0x3f80, 0x4000};
+    std::memcpy(out, kOneAndTwo + first, static_cast<size_t>(count) * sizeof(uint16_t));
+  };
+  const std::string single = save("single", kKey, {1, 2}, {1, 2});
+  expect({single, save("half", {half})}, true, false);  // they tell types apart
+  const std::string words = "embedding.word_embeddings.weight";
+  const auto with_words = [&](const std::string& name, const Shape& state, size_t count) {
+    return save(name, {tensor(kKey, {1, 2}, {1, 2}), tensor(words, {2, 2}, {0, 0, 0, 0}),
+                       tensor("optimizer.state.exp_avg." + words, state, std::vector<float>(count, 1.0F))});
+  };
+  expect({with_words("words", {1, 1, 4}, 4), with_words("more", {1, 2, 3}, 6)}, false, true);  // they pass over it
+  expect({single}, false, false);
+  expect({single, (root_ / "none").string()}, false, false);
+  expect({single, save("other", "optimizer.state.exp_avg.other", {1, 2}, {1, 2})}, false, false);
+  expect({single, single, save("far", kKey, {1, 2}, {1, 3})}, false, false);
 }
 
 TEST_F(Gradients, NodesMeet) {
