@@ -1,6 +1,6 @@
 #include "core/discover/substitute.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "core/discover/yaml_text.h"
 
@@ -71,11 +71,11 @@ std::string substitute_known(std::string_view text, const Variables& variables) 
 
 std::vector<std::string> referenced_variables(std::string_view text) {
   std::vector<std::string> names;
+  std::unordered_set<std::string_view> seen;
   for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
     const std::string_view name = reference_at(text, at).name;
     const bool escaped = at > 0 && text[at - 1] == '\\';
-    if (!name.empty() && !escaped && std::find(names.begin(), names.end(), name) == names.end())
-      names.emplace_back(name);
+    if (!name.empty() && !escaped && seen.insert(name).second) names.emplace_back(name);
   }
   return names;
 }

@@ -1,13 +1,23 @@
 #include "core/discover/yaml_explode.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 namespace assay::discover {
 namespace {
 
 class Exploder {
  public:
-  explicit Exploder(const YamlNode& map) : written_(map.written) {}
+  explicit Exploder(const YamlNode& map) : written_(map.written) {
+    for (size_t i = 0; i < written_.size(); ++i) {
+      const YamlWritten& one = written_[i];
+      last_[0][one.entry.key] = 2 * i;
+      if (!one.alias && one.entry.value->is_scalar()) last_[1][one.entry.value->text] = 2 * i + 1;
+    }
+  }
 
   std::vector<YamlEntry> explode() {
     for (size_t i = 0; i < written_.size(); ++i) {
@@ -32,25 +42,24 @@ class Exploder {
   // `start`: a position in the flat list of keys and values. A later key of this name keeps the entry back. Of a list
   // behind `<<` the position is that in the list, so that values may be taken for keys.
   void put(const YamlEntry& entry, size_t start) {
-    for (YamlEntry& known : out_) {
-      if (known.key != entry.key) continue;
-      known.value = entry.value;
-      known.line = entry.line;
-      known.column = entry.column;
+    if (const auto known = places_.find(entry.key); known != places_.end()) {
+      YamlEntry& there = out_[known->second];
+      there.value = entry.value;
+      there.line = entry.line;
+      there.column = entry.column;
       return;
     }
-    for (size_t at = start + 2; at < 2 * written_.size(); at += 2) {
-      const YamlWritten& later = written_[at / 2];
-      const bool same = at % 2 == 0
-                            ? later.entry.key == entry.key
-                            : !later.alias && later.entry.value->is_scalar() && later.entry.value->text == entry.key;
-      if (same) return;
-    }
+    const Last& last = last_[start % 2];
+    if (const auto later = last.find(entry.key); later != last.end() && later->second >= start + 2) return;
+    places_.emplace(entry.key, out_.size());
     out_.push_back(entry);
   }
 
+  using Last = std::unordered_map<std::string_view, size_t>;
   const std::vector<YamlWritten>& written_;
+  std::array<Last, 2> last_;  // positions of the last key, and of the last value, that reads so
   std::vector<YamlEntry> out_;
+  std::unordered_map<std::string, size_t> places_;  // of keys in out_
 };
 
 }  // namespace

@@ -34,7 +34,10 @@ Json value_of(const YamlNode& node) {
     return list;
   }
   Json object = Json::object();
-  for (const YamlEntry& entry : node.entries) object[entry.key] = value_of(*entry.value);
+  auto& entries = object.get_ref<Json::object_t&>();
+  for (const YamlEntry& entry : node.entries) {  // keys are unique already: no search among those before
+    static_cast<Json::object_t::Container&>(entries).emplace_back(entry.key, value_of(*entry.value));
+  }
   return object;
 }
 
