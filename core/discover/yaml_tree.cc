@@ -34,6 +34,7 @@ struct Built {
   size_t size = 1;   // expanded nodes, itself included
   size_t depth = 1;  // levels below and including itself
   bool open = false;
+  size_t bytes = 0;  // of its scalars, expanded
 };
 
 using RawEntry = YamlWritten;
@@ -117,7 +118,7 @@ class Builder : public YAML::EventHandler {
     YamlNode* node = make(mark, YamlNode::Kind::kScalar);
     node->text = std::move(value);
     node->plain = plain;
-    const Built built{node};
+    const Built built{.node = node, .bytes = node->text.size()};
     if (anchor != YAML::NullAnchor) anchors_[anchor] = built;
     add(mark, built);
     return node;
@@ -142,6 +143,7 @@ class Builder : public YAML::EventHandler {
     stack_.pop_back();
     frame.built.open = false;
     if (frame.anchor != YAML::NullAnchor) anchors_[frame.anchor] = frame.built;
+    open_bytes_ -= frame.built.bytes;
     const YamlNode& node = *frame.built.node;
     add(YAML::Mark{}, frame.built, &node);
   }
@@ -160,6 +162,12 @@ class Builder : public YAML::EventHandler {
     Built& parent = stack_.back().built;
     parent.size += built.size;
     parent.depth = std::max(parent.depth, built.depth + 1);
+    parent.bytes += built.bytes;
+    open_bytes_ += built.bytes;
+    if (open_bytes_ > limits_.expanded_bytes) {
+      throw Refusal{where, "more than " + std::to_string(limits_.expanded_bytes) +
+                               " bytes of text once aliases are expanded: write long values once"};
+    }
     if (parent.size > limits_.expanded_nodes) {
       throw Refusal{where, "more than " + std::to_string(limits_.expanded_nodes) + " nodes once aliases are expanded"};
     }
@@ -315,6 +323,7 @@ class Builder : public YAML::EventHandler {
   const YamlLimits& limits_;
   YamlTree& tree_;
   std::vector<Frame> stack_;
+  size_t open_bytes_ = 0;  // of all frames of the stack
   std::unordered_map<YAML::anchor_t, Built> anchors_;
   YamlNode* waiting_null_ = nullptr;
   int waiting_null_at_ = -1;

@@ -63,10 +63,11 @@ struct YamlTree {
 };
 
 struct YamlLimits {
-  size_t bytes = 4u << 20;         // of the file
-  size_t depth = 64;               // nesting, through aliases too
-  size_t expanded_nodes = 100000;  // nodes as if every alias were written out
-  bool simple_first = true;        // try read_simple_yaml() before the full parser; the tree is the same
+  size_t bytes = 4u << 20;            // of the file
+  size_t depth = 64;                  // nesting, through aliases too
+  size_t expanded_nodes = 100000;     // nodes as if every alias were written out
+  size_t expanded_bytes = 16u << 20;  // of all scalars, keys among them, as if every alias and merge were written out
+  bool simple_first = true;           // try read_simple_yaml() before the full parser; the tree is the same
 };
 
 // `file` appears in messages: "file:line:column: what". Fails with kInvalid on broken YAML, more than one document, a

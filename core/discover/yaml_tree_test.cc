@@ -146,6 +146,31 @@ TEST(YamlTree, RefusesABillionLaughs) {
   EXPECT_THAT(tree_of(text), HasSubstr("more than 100000 nodes once aliases are expanded"));
 }
 
+// Few nodes, much text: each alias, and each key that a merge copies, costs its bytes again.
+TEST(YamlTree, RefusesTextThatAliasesMultiply) {
+  const std::string bytes(1000, 'b');
+  const YamlLimits limits{.expanded_bytes = 20'000};
+  const auto repeated = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  const std::string refused = "more than 20000 bytes of text once aliases are expanded";
+  const std::string value = "s: &x \"" + bytes + "\"\n";
+  const std::string map = "s: &x {" + bytes + ": 1}\n";
+  EXPECT_THAT(tree_of(value + "m: [" + repeated("*x,", 30) + "]\n", limits), HasSubstr(refused));
+  EXPECT_THAT(tree_of(value + "m: {" + repeated("a: *x, ", 30) + "}\n", limits), HasSubstr(refused));
+  EXPECT_THAT(tree_of(map + "m:\n" + repeated("  - <<: *x\n", 30), limits), HasSubstr(refused));
+  EXPECT_THAT(tree_of(map + "m: " + repeated("{a: {<<: *x}, c: ", 30) + "1" + repeated("}", 30) + "\n", limits),
+              HasSubstr(refused))
+      << "of mappings that are open all at once";
+  EXPECT_THAT(tree_of(value + "n: &n [*x,*x,*x,*x,*x,*x]\nm: [*n,*n,*n,*n]\n", limits), HasSubstr(refused));
+  EXPECT_THAT(tree_of(value + "m: [" + repeated("*x,", 15) + "]\n", limits), HasSubstr("«bbb"));
+  EXPECT_THAT(tree_of("a: &x \"" + std::string(100'000, 'b') + "\"\nb: [" + repeated("*x,", 40'000) + "]\n"),
+              HasSubstr("f:2:"))
+      << "within the limits that are usual";
+}
+
 TEST(YamlTree, RefusesDeepNesting) {
   EXPECT_THAT(tree_of("a: " + std::string(100000, '[')), HasSubstr("f:1:"));
   std::string steps;
