@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/discover/case_reader.h"
+#include "tests/unreadable_directories.h"
 
 namespace assay::discover {
 namespace {
@@ -90,6 +91,31 @@ TEST_F(Discover, RefusesALinkToAFolderAboveThePath) {
   EXPECT_TRUE((*cases)[0].error.ok());
   for (const size_t link : {1, 2}) EXPECT_THAT((*cases)[link].error.message(), HasSubstr("leads to a folder above"));
   EXPECT_THAT(names({at("")}), testing::IsSupersetOf({"moe/a", "other/b"})) << "below the path it is walked once";
+}
+
+// The system cannot say where such a link leads; one that leads nowhere is no folder.
+TEST_F(Discover, AFolderThatCannotBeLookedAtIsAnEntryWithItsError) {
+  put("moe/a/model_config.yaml", kSmall);
+  fs::create_symlink(std::string(300, 'x'), at("moe/long"));
+  fs::create_symlink("nowhere", at("moe/nowhere"));
+  fs::create_symlink("itself", at("moe/itself"));
+  fs::create_symlink("a/model_config.yaml/b", at("moe/below_a_file"));
+  const auto cases = discover({at("moe")});
+  ASSERT_TRUE(cases.ok());
+  ASSERT_EQ(cases->size(), 2U);
+  EXPECT_TRUE((*cases)[0].error.ok());
+  EXPECT_EQ((*cases)[1].error.code(), StatusCode::kInfra);
+  EXPECT_THAT((*cases)[1].error.message(), HasSubstr("moe/long: cannot be looked at: File name too long"));
+}
+
+TEST_F(Discover, AFolderThatCannotBeReadToItsEndIsAnEntryWithItsError) {
+  put("moe/a/model_config.yaml", kSmall);
+  const auto seen = tests::with_unreadable_directories([this] {
+    const auto cases = discover({at("moe")});
+    return !cases.ok() || cases->size() != 1 ? "not one entry" : (*cases)[0].error.message();
+  });
+  if (!seen) GTEST_SKIP() << "this kernel filters no system calls";
+  EXPECT_THAT(*seen, HasSubstr("moe: the directory cannot be listed: Input/output error"));
 }
 
 TEST_F(Discover, NamesAreTextAndDifferWhateverFoldersAreCalled) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -18,11 +19,15 @@ namespace {
 
 constexpr std::string_view kConfigName = "model_config.yaml";
 
-bool is_directory(const std::string& path, unsigned char type) {
+bool leads_nowhere(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
+
+// nullopt: the system does not say; errno tells why.
+std::optional<bool> is_directory(const std::string& path, unsigned char type) {
   if (type == DT_DIR) return true;
   if (type != DT_LNK && type != DT_UNKNOWN) return false;
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  if (::stat(path.c_str(), &info) == 0) return S_ISDIR(info.st_mode);
+  return leads_nowhere(errno) ? std::optional(false) : std::nullopt;
 }
 
 std::string join(const std::string& directory, std::string_view name) {
@@ -36,14 +41,11 @@ struct Closer {
 class Walker {
  public:
   Walker(std::string root, std::vector<DirectoryId>& seen, std::vector<FoundDirectory>& found)
-      : root_(std::move(root)), seen_(seen.begin(), seen.end()), all_seen_(seen), found_(found) {
-    std::error_code code;
-    for (std::filesystem::path at = std::filesystem::canonical(root_, code); at.has_relative_path();) {
-      at = at.parent_path();
-      struct stat info {};
-      if (::stat(at.c_str(), &info) == 0) above_.insert({info.st_dev, info.st_ino});
-    }
-  }
+      : root_(std::move(root)),
+        above_(directories_above(root_)),
+        seen_(seen.begin(), seen.end()),
+        all_seen_(seen),
+        found_(found) {}
 
   void walk(const std::string& path) {
     struct stat info {};
@@ -61,18 +63,26 @@ class Walker {
     FoundDirectory here{root_, path, {}, {}};
     bool is_case = false;
     std::vector<std::string> below;
-    while (const dirent* entry = ::readdir(directory.get())) {
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(directory.get());
+      if (entry == nullptr) break;
       const std::string_view name = entry->d_name;
       if (name == "." || name == ".." || name == ".git") continue;
       if (name == kConfigName) {
         is_case = true;
       } else if (is_golden_name(name)) {
         here.goldens.emplace_back(name);
-      } else if (std::string child = join(path, name); is_directory(child, entry->d_type)) {
-        below.push_back(std::move(child));
+      } else {
+        std::string child = join(path, name);
+        const std::optional<bool> folder = is_directory(child, entry->d_type);
+        if (!folder) refuse(child, infra(child + ": cannot be looked at: " + std::strerror(errno)));
+        if (folder.value_or(false)) below.push_back(std::move(child));
       }
     }
-    if (is_case) {
+    if (errno != 0) {
+      refuse(path, unlistable(path));
+    } else if (is_case) {
       std::sort(here.goldens.begin(), here.goldens.end());
       found_.push_back(std::move(here));
     }
@@ -95,11 +105,22 @@ class Walker {
 
 }  // namespace
 
+std::set<DirectoryId> directories_above(const std::string& root) {
+  std::set<DirectoryId> above;
+  std::error_code code;
+  for (std::filesystem::path at = std::filesystem::canonical(root, code); at.has_relative_path();) {
+    at = at.parent_path();
+    struct stat info {};
+    if (::stat(at.c_str(), &info) == 0) above.insert({info.st_dev, info.st_ino});
+  }
+  return above;
+}
+
 Status find_directories(const std::string& path, std::vector<DirectoryId>& seen, std::vector<FoundDirectory>& found) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     const std::string message = path + ": no such case, tree or model_config.yaml: " + std::strerror(errno);
-    return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? not_found(message) : infra(message);
+    return leads_nowhere(errno) ? not_found(message) : infra(message);
   }
   std::string root = path;
   if (!S_ISDIR(info.st_mode)) {
