@@ -15,6 +15,7 @@
 #include "core/discover/input_path.h"
 #include "core/run/backend_choice.h"
 #include "core/run/case_digest.h"
+#include "core/run/case_time.h"
 #include "core/run/deterministic_mode.h"
 #include "core/run/foreign_case.h"
 #include "core/run/process.h"
@@ -65,7 +66,7 @@ void add_buffered(const discover::EngineOptions& options, const std::function<vo
 // The options that this engine knows (its schema names them), from what the case says; `extra` (a JSON object or
 // empty) goes over them.
 std::string engine_options(const plugin::Plugin& engine, const discover::EngineOptions& options, const Json& facts,
-                           const std::string& extra) {
+                           double seconds, const std::string& extra) {
   const Json schema = Json::parse(engine.options_schema, nullptr, false);
   const Json known = schema.is_object() ? schema.value("properties", Json::object()) : Json::object();
   Json json = Json::object();
@@ -80,6 +81,7 @@ std::string engine_options(const plugin::Plugin& engine, const discover::EngineO
     if (!options.buffered.stop_words.empty()) add("stop_words", options.buffered.stop_words);
   }
   add("case", facts);
+  add(kCaseTime, case_time(seconds));
   if (!extra.empty()) json.update(Json::parse(extra));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -165,7 +167,8 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
     facts = *std::move(made);
     order.passes = 1;  // the arguments say it to the engine
   }
-  order.engine_options = engine_options(engine, *options, facts, options_.engine_options);
+  order.engine_options =
+      engine_options(engine, *options, facts, limits_of(test, settings).seconds, options_.engine_options);
   if (!golden) {
     prepared.cost *= order.repeats;
     return prepared;

@@ -9,6 +9,7 @@
 
 #include "core/compare/same_results.h"
 #include "core/run/case_runner_parts.h"
+#include "core/run/case_time.h"
 #include "core/run/deterministic_mode.h"
 #include "core/run/events.h"
 #include "core/run/foreign_case.h"
@@ -136,7 +137,8 @@ bool CaseRunner::run_repeats(const CaseOrder& order) {
 CaseRunner::Judged CaseRunner::run_once(const CaseOrder& given, const Files& files) {
   const Stopwatch watch;
   CaseOrder order = given;
-  order.engine_options = with_case_folder(given.engine_options, files.folder);
+  order.engine_options =
+      with_case_begin(with_case_folder(given.engine_options, files.folder), std::chrono::steady_clock::now());
   std::error_code code;
   fs::create_directories(files.folder, code);
   fs::remove(files.actual, code);  // a result of an earlier run must not be taken for this one's

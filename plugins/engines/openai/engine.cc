@@ -190,6 +190,7 @@ void OpenaiEngine::arrange() {
 // How long nothing is due, seconds.
 double OpenaiEngine::send_due_ones() {
   double wait = kStepSeconds;
+  if (case_is_over()) return wait;
   const double time = now();
   for (const auto& job : jobs_) {
     if (wire_->client().running() >= static_cast<size_t>(options_->concurrency)) break;
@@ -244,7 +245,8 @@ Status OpenaiEngine::step(std::vector<EngineEvent>* events) {
   arranged_ = jobs_.size();
   const double wait = send_due_ones();
   const std::vector<HttpAnswer> ended = wire_->client().poll(place_->server ? std::min(wait, kServerSeconds) : wait);
-  if (ended.empty() && wire_->client().running() == 0 && wait > 0 && !jobs_.empty()) wire_->nap(wait);
+  const bool idle = ended.empty() && wire_->client().running() == 0;
+  if (idle && wait > 0 && !jobs_.empty() && !case_is_over()) wire_->nap(wait);
   for (const auto& job : jobs_) note_tokens(job.get(), events);
   for (const HttpAnswer& answer : ended) {
     if (!answer.transport.ok() || answer.code >= 500) {
@@ -252,8 +254,20 @@ Status OpenaiEngine::step(std::vector<EngineEvent>* events) {
     }
     take(answer, events);
   }
+  if (case_is_over()) fail_unsent(events);  // after those that the server kept, which say why
   arranged_ = jobs_.size();
   return {};
+}
+
+bool OpenaiEngine::case_is_over() const { return CaseTime::Clock::now() >= options_->limits.ends; }
+
+void OpenaiEngine::fail_unsent(std::vector<EngineEvent>* events) {
+  std::erase_if(jobs_, [&](const std::unique_ptr<Job>& job) {
+    if (job->transfer != 0) return false;
+    const std::string how = job->tries > 0 ? fmt::format("no answer in {} tries", job->tries) : "it was not sent";
+    events->push_back(failed_event(job->id, infra(fmt::format("{}: {}", how, options_->limits.ends_text))));
+    return true;
+  });
 }
 
 void OpenaiEngine::note_tokens(Job* job, std::vector<EngineEvent>* events) {

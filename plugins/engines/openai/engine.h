@@ -42,6 +42,8 @@ class OpenaiEngine {
   void arrange();
   double send_due_ones();
   void send(Job* job);
+  bool case_is_over() const;  // but for what is kept for judging
+  void fail_unsent(std::vector<EngineEvent>* events);
   void take(const HttpAnswer& answer, std::vector<EngineEvent>* events);
   void note_tokens(Job* job, std::vector<EngineEvent>* events);
   EngineResult result_of(const Job& job, Checked checked) const;

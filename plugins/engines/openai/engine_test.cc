@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <numeric>
 
 #include "plugins/engines/openai/testdata/driver.h"
 #include "plugins/engines/openai/testdata/test_server.h"
@@ -70,8 +71,9 @@ TEST(Openai, GivesTextTokensLogprobsAndTimes) {
   EXPECT_THAT(result.generated_top_n.counts, ElementsAre(2, 2, 2, 2));
   EXPECT_EQ(result.generated_top_n.texts[0], "b");
   ASSERT_EQ(result.tpot.size(), 4U);
-  EXPECT_GT(result.tpot[2], 0.005);
-  EXPECT_GE(result.latency, 0.03);
+  const double sum = std::accumulate(result.tpot.begin(), result.tpot.end(), 0.0);
+  EXPECT_GE(sum, 0.03) << "the last of them was sent three pauses after the first";
+  EXPECT_GE(result.latency, sum);
   EXPECT_EQ(ending.tokens, 4U) << "one event a token";
   EXPECT_EQ(json::parse(result.extra)["finish_reason"], "length");
 }
@@ -276,7 +278,7 @@ TEST(Openai, AFailureOfTheTransportIsOfTheMachine) {
                                     {"cuts", "bytes of the answer had come"},
                                     {"garbage_chunks", "POST http://127.0.0.1"},
                                     {"closes", "after 3 tries"},
-                                    {"long_busy", "it asks to wait 5000 s"}}) {
+                                    {"long_busy", "it asks to wait 3000 s"}}) {
     const Status failed = fate(fault, off);
     EXPECT_EQ(failed.code(), StatusCode::kInfra) << fault << ": " << failed.message();
     EXPECT_THAT(failed.message(), HasSubstr(line)) << fault;
@@ -346,18 +348,18 @@ TEST(Openai, StopWordsEndATextAndAreNotPartOfIt) {
 }
 
 TEST(Openai, SendsAsManyAtOnceAsToldInTheOrderThatWasTold) {
-  const TestServer server({.dialect = "vllm", .delay = 0.02});
   for (const int concurrency : {1, 4}) {
+    const TestServer server({.dialect = "vllm", .held = concurrency});
     Driver driver;
     const json more = {{"concurrency", concurrency}, {"order", "reversed"}, {"prompt_logprobs", "off"}};
     ASSERT_TRUE(driver.open(options_for(server, more)).ok());
     const size_t before = server.prompts().size();
-    for (uint64_t id = 0; id < 8; ++id) ASSERT_TRUE(driver.submit(id, "p" + std::to_string(id)).ok());
+    for (uint64_t id = 0; id < 8; ++id) ASSERT_TRUE(driver.submit(id, "held" + std::to_string(id)).ok());
     const Ending ending = driver.drain();
     EXPECT_EQ(ending.finished.size(), 8U);
     EXPECT_EQ(server.most_at_once(), concurrency);
     if (concurrency == 1) {
-      EXPECT_EQ(server.prompts()[before], "p7");
+      EXPECT_EQ(server.prompts()[before], "held7");
     }
     EXPECT_EQ(json::parse(ending.finished.at(3).extra)["engine_counters"]["batch"], concurrency);
   }

@@ -44,6 +44,7 @@ const char* const kOpenaiOptionsSchema = R"json({
     "between_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": 86400, "default": 60, "description": "longest silence inside an answer"},
     "request_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": 86400, "default": 600, "description": "a request in all"},
     "most_answer_mb": {"type": "integer", "minimum": 1, "maximum": 4096, "default": 64, "description": "MiB of one answer"},
+    "case_time": {"type": "object", "description": "how long the case may take and when it began; assay fills it in"},
     "ca_file": {"type": "string", "description": "PEM file of certificates that are trusted; default: the system's"},
     "server": {"type": "object", "additionalProperties": false, "required": ["command"],
       "description": "a server that the engine starts and ends",
@@ -207,6 +208,7 @@ Result<OpenaiOptions> parse_openai_options(std::string_view json) {
   std::string api = "completions";
   std::string prompt_logprobs = "auto";
   std::string server;
+  std::string case_time;
   std::optional<int64_t> seed;
   int32_t most_answer_mb = 64;
   OptionsReader reader(json, kWhat);
@@ -238,6 +240,7 @@ Result<OpenaiOptions> parse_openai_options(std::string_view json) {
   reader.integer("most_answer_mb", 1, 4096, &most_answer_mb);
   reader.string("ca_file", &o.limits.ca_file);
   reader.object("server", &server);
+  reader.object("case_time", &case_time);
   if (Status status = reader.finish(); !status.ok()) return status;
   o.chat = api == "chat";
   o.prompt_logprobs = prompt_logprobs == "echo"   ? PromptLogprobs::kEcho
@@ -248,6 +251,13 @@ Result<OpenaiOptions> parse_openai_options(std::string_view json) {
   o.limits.body_bytes = static_cast<size_t>(most_answer_mb) << 20;
   if (!server.empty()) {
     if (Status status = read_server(server, &o.server); !status.ok()) return status;
+  }
+  if (!case_time.empty()) {
+    Result<CaseTime> time = read_case_time(case_time, std::string(kWhat) + ": case_time");
+    if (!time) return time.status();
+    o.case_time = *time;
+    o.limits.ends = time->ends();
+    o.limits.ends_text = time->text();
   }
   if (Status status = check_url(&o); !status.ok()) return status;
   if (Status status = check_headers(o); !status.ok()) return status;

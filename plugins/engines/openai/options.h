@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/status.h"
+#include "plugins/engines/common/case_time.h"
 #include "plugins/engines/openai/http/client.h"
 
 namespace assay::engines::openai {
@@ -49,7 +50,8 @@ struct OpenaiOptions {
   int32_t retries = 2;
   double backoff_seconds = 0.25;         // before the first retry; twice as long before each further one
   double most_retry_after_seconds = 60;  // a server that wants a longer pause fails the request
-  HttpLimits limits = {};
+  HttpLimits limits = {};                // `ends` is that of case_time
+  CaseTime case_time = {};               // none where it was not given
   ServerOptions server = {};
 };
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace assay::engines::openai {
@@ -28,6 +29,14 @@ std::string key_of(const ServerOptions& server) {
   return key;
 }
 
+// What was found out about a server holds for the next case too, which has another time.
+std::string without_case_time(const std::string& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(options, nullptr, false);
+  if (!json.is_object()) return options;
+  json.erase("case_time");
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 Result<std::shared_ptr<Server>> server_for(const OpenaiOptions& options, const Host& host) {
   std::shared_ptr<Server>& kept = all().servers[key_of(options.server)];
   if (kept && kept->check().ok()) return kept;
@@ -42,7 +51,7 @@ Result<std::shared_ptr<Server>> server_for(const OpenaiOptions& options, const H
 
 Result<std::shared_ptr<Place>> place_for(const OpenaiOptions& options, const std::string& json, const Host& host) {
   const std::lock_guard lock(all().mutex);
-  std::shared_ptr<Place>& kept = all().places[json];
+  std::shared_ptr<Place>& kept = all().places[without_case_time(json)];
   if (kept && kept->check().ok()) return kept;
   kept.reset();
   auto place = std::make_shared<Place>();

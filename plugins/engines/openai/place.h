@@ -19,8 +19,9 @@ struct Place {
   Status check() const { return server ? server->check() : Status(); }
 };
 
-// The place for these options: an earlier one, or one that is started and probed now. `json`: the options as given. A
-// server of ours that has ended is started anew. Equal options of the server alone share the server.
+// The place for these options: an earlier one, or one that is started and probed now. `json`: the options as given;
+// their case_time makes no difference. A server of ours that has ended is started anew. Equal options of the server
+// alone share the server.
 Result<std::shared_ptr<Place>> place_for(const OpenaiOptions& options, const std::string& json, const Host& host);
 
 }  // namespace assay::engines::openai

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <system_error>
 #include <thread>
@@ -26,13 +28,33 @@ namespace fs = std::filesystem;
 constexpr const char* kHost = "127.0.0.1";
 constexpr std::chrono::milliseconds kBetweenProbes{50};
 constexpr double kProbeSeconds = 5;  // of one request whether it is ready
+constexpr int kPorts = 3;            // that are tried where others take them
 
-// A port that nothing listened on just now.
-Result<int> free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+sockaddr_in address_of(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+// Somebody listens there.
+bool is_taken(int port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return false;
+  const int yes = 1;  // what is left of connections does not count
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const sockaddr_in address = address_of(port);
+  const bool taken =
+      ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 && errno == EADDRINUSE;
+  ::close(socket);
+  return taken;
+}
+
+// A port that nothing listened on just now. It is free again at once: a server cannot be handed one that is bound.
+Result<int> free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = address_of(0);
   socklen_t size = sizeof address;
   const bool found = socket >= 0 && ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
                      ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
@@ -64,17 +86,28 @@ fs::path log_file(const ServerOptions& server) {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(const OpenaiOptions& options, const Host& host) {
+  for (int tries = 1;; ++tries) {
+    const Result<int> port = free_port();
+    if (!port) return port.status();
+    bool ended = false;
+    Result<std::unique_ptr<Server>> server = start_at(*port, options, host, &ended);
+    if (server || !ended || tries == kPorts || !is_taken(*port)) return server;
+    host.log(ASSAY_LOG_WARN,
+             fmt::format("server: somebody else took port {} before it did; another one is tried", *port));
+  }
+}
+
+Result<std::unique_ptr<Server>> Server::start_at(int port, const OpenaiOptions& options, const Host& host,
+                                                 bool* ended) {
   const ServerOptions& given = options.server;
   std::string key;
   const Result<std::vector<std::string>> headers = request_headers(options, &key);
   if (!headers) return headers.status();
-  const Result<int> port = free_port();
-  if (!port) return port.status();
   command::CommandOptions command;
-  for (const std::string& word : given.command) command.argv.push_back(replaced(word, *port));
+  for (const std::string& word : given.command) command.argv.push_back(replaced(word, port));
   command.environment = command::own_environment();
   command::Redactor redactor(command.environment);
-  for (const auto& [name, value] : given.environment) command.environment[name] = replaced(value, *port);
+  for (const auto& [name, value] : given.environment) command.environment[name] = replaced(value, port);
   redactor.add(command.environment);
   redactor.add_words(command.argv);
   redactor.add("API_KEY", key);  // whatever its variable is called
@@ -86,20 +119,25 @@ Result<std::unique_ptr<Server>> Server::start(const OpenaiOptions& options, cons
   command.output = command.errors = log;
   command.kill_grace = std::chrono::milliseconds(static_cast<int64_t>(given.stop_seconds * 1000));
   std::unique_ptr<Server> server(
-      new Server(fmt::format("http://{}:{}", kHost, *port), log, std::move(redactor), given.stop_seconds));
+      new Server(fmt::format("http://{}:{}", kHost, port), log, std::move(redactor), given.stop_seconds));
   Result<command::Command> started = command::Command::start(std::move(command));
   if (!started) return started.status().with("server");
   server->command_.emplace(*std::move(started));
   host.log(ASSAY_LOG_INFO, fmt::format("server: started at {}, process {}, log {}", server->url_,
                                        server->command_->pid(), log.string()));
-  if (Status ready = server->wait_until_ready(options, *headers, host); !ready.ok()) return ready;
+  if (Status ready = server->wait_until_ready(options, *headers, host); !ready.ok()) {
+    *ended = server->end_.has_value();
+    if (options.case_time.seconds > 0) server->last_seconds_ = reserve_of(options.case_time.seconds) / 2;
+    return ready;
+  }
   return server;
 }
 
 Server::~Server() {
   if (!command_ || end_) return;
   command_->stop();
-  command_->wait(std::chrono::milliseconds(static_cast<int64_t>(stop_seconds_ * 1000) + 2000));
+  const double most = std::min(stop_seconds_ + 2, last_seconds_.value_or(stop_seconds_ + 2));
+  command_->wait(std::chrono::milliseconds(static_cast<int64_t>(most * 1000)));
   command_.reset();  // nobody writes to the log any more
   [[maybe_unused]] const Status clean = redactor_.file(log_);
 }
@@ -123,6 +161,7 @@ Status Server::wait_until_ready(const OpenaiOptions& options, const std::vector<
                                 const Host& host) {
   HttpLimits limits = options.limits;
   limits.whole_seconds = limits.first_byte_seconds = limits.between_seconds = kProbeSeconds;
+  limits.ends_text.clear();  // it is said below
   Result<std::unique_ptr<HttpClient>> client = HttpClient::open(limits);
   if (!client) return client.status();
   std::string path = options.server.ready.empty() ? "/health" : options.server.ready;
@@ -132,10 +171,12 @@ Status Server::wait_until_ready(const OpenaiOptions& options, const std::vector<
     if (host.cancelled()) return Status(StatusCode::kCancelled, "the run is to stop");
     if (Status lives = check(); !lives.ok()) return infra(lives.message() + " (before it was ready)");
     const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (waited > options.server.ready_seconds) {
-      return infra(
-          fmt::format("the server is not ready after {:.1f} s (server.ready_seconds is {:g}): GET {}{} gave {}{}",
-                      waited, options.server.ready_seconds, url_, path, seen, tail()));
+    const bool case_over = Clock::now() >= options.limits.ends;
+    if (waited > options.server.ready_seconds || case_over) {
+      const std::string limit = case_over ? options.limits.ends_text
+                                          : fmt::format("server.ready_seconds is {:g}", options.server.ready_seconds);
+      return infra(fmt::format("the server is not ready after {:.1f} s: {}: GET {}{} gave {}{}", waited, limit, url_,
+                               path, seen, tail()));
     }
     (*client)->start({.url = url_ + path, .body = "", .headers = headers, .sink = {}});
     std::vector<HttpAnswer> ended;

@@ -19,9 +19,10 @@ namespace assay::engines::openai {
 // Once the server is over, its log has no secrets of its environment.
 class Server {
  public:
-  // Chooses a free port of 127.0.0.1, starts the command and waits until it answers. kInvalid or kNotFound for a
-  // command that cannot be started, or an API key that is not there, kInfra for one that ends or is not ready in time
-  // (the end of its log is in the message), kCancelled once the host says so.
+  // Chooses a free port of 127.0.0.1, starts the command and waits until it answers; where it ends early and somebody
+  // else listens there, another port is tried, twice at most. kInvalid or kNotFound for a
+  // command that cannot be started, or an API key that is not there, kInfra for one that ends, or is not ready in time
+  // or before the case is over (the end of its log is in the message), kCancelled once the host says so.
   static Result<std::unique_ptr<Server>> start(const OpenaiOptions& options, const Host& host);
   ~Server();
   Server(const Server&) = delete;
@@ -34,6 +35,9 @@ class Server {
  private:
   Server(std::string url, std::filesystem::path log, command::Redactor redactor, double stop_seconds)
       : url_(std::move(url)), log_(std::move(log)), redactor_(std::move(redactor)), stop_seconds_(stop_seconds) {}
+  // `ended`: its program did, by itself, before it was ready.
+  static Result<std::unique_ptr<Server>> start_at(int port, const OpenaiOptions& options, const Host& host,
+                                                  bool* ended);
   Status wait_until_ready(const OpenaiOptions& options, const std::vector<std::string>& headers, const Host& host);
   std::string tail() const;
 
@@ -41,6 +45,7 @@ class Server {
   std::filesystem::path log_;
   command::Redactor redactor_;  // of the server's environment
   double stop_seconds_;
+  std::optional<double> last_seconds_;  // for its end in all, where little time is left
   std::optional<command::Command> command_;
   std::optional<command::CommandEnd> end_;
   Status clean_;  // of taking the secrets out of the log after its end

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "plugins/engines/openai/testdata/driver.h"
+#include "plugins/engines/openai/testdata/test_server.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::engines::openai {
 namespace {
@@ -22,9 +24,6 @@ const fs::path kProgram = fs::path(ASSAY_BINARY_DIR) / "tests/openai_test_server
 
 class OwnServer : public testing::Test {
  protected:
-  OwnServer() { fs::create_directories(dir_); }
-  ~OwnServer() override { fs::remove_all(dir_); }
-
   json options(const std::vector<std::string>& words, double ready_seconds = 20) const {
     std::vector<std::string> command = {kProgram.string(), "{port}"};
     command.insert(command.end(), words.begin(), words.end());
@@ -44,7 +43,8 @@ class OwnServer : public testing::Test {
     return ::kill(pid, 0) == 0;
   }
 
-  const fs::path dir_ = fs::path(testing::TempDir()) / ("openai_server_test." + std::to_string(::getpid()));
+  const tests::TemporaryFolder folder_;
+  const fs::path& dir_ = folder_.path();
 };
 
 TEST_F(OwnServer, IsStartedAwaitedUsedAndKeptForTheNextEngine) {
@@ -160,6 +160,37 @@ TEST_F(OwnServer, ItsSecretsAreNeitherInMessagesNorInItsLog) {
     EXPECT_THAT(text, HasSubstr("token *** login ***")) << how;
     EXPECT_THAT(text, testing::Not(testing::AnyOf(HasSubstr("k1"), HasSubstr("v1")))) << how;
   }
+}
+
+// Between the choice of a port and the server's own bind anybody may take it.
+TEST_F(OwnServer, WhosePortSomebodyElseTakesGetsAnother) {
+  const std::string port_file = (dir_ / "port").string();
+  const std::string taken_file = (dir_ / "taken").string();
+  json given = options({"vllm"}, 300);
+  std::vector<std::string> words = {"sh",
+                                    "-c",
+                                    "if [ ! -e \"$1\" ]; then echo \"$4\" >\"$1.new\"; mv \"$1.new\" \"$1\"; "
+                                    "until [ -e \"$2\" ]; do sleep 0.01; done; exit 1; fi; shift 2; exec \"$@\"",
+                                    "sh",
+                                    port_file,
+                                    taken_file};
+  for (const json& word : given["server"]["command"]) words.push_back(word.get<std::string>());
+  given["server"]["command"] = words;
+  std::unique_ptr<TestServer> other;
+  std::thread taker([&] {
+    while (!fs::exists(port_file)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    int port = 0;
+    std::ifstream(port_file) >> port;
+    other = std::make_unique<TestServer>(TestServerOptions{.fault = "never_ready", .port = port});
+    std::ofstream(taken_file) << "yes";
+  });
+  Driver driver;
+  const Status opened = driver.open(given);
+  taker.join();
+  ASSERT_TRUE(opened.ok()) << opened.message();
+  EXPECT_THAT(driver.log(), HasSubstr("somebody else took port " + std::to_string(other->port())));
+  ASSERT_TRUE(driver.submit(0, "a").ok());
+  EXPECT_EQ(driver.drain().finished.count(0), 1U);
 }
 
 TEST_F(OwnServer, ThatDoesNotExistIsSaid) {

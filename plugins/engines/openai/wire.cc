@@ -142,11 +142,19 @@ void Wire::nap(double seconds) const {
 
 std::optional<double> Wire::pause_after(const HttpAnswer& answer, int32_t tries) const {
   if (tries > options_.retries) return std::nullopt;
-  if (answer.before_any_byte)
-    return options_.backoff_seconds * static_cast<double>(uint64_t{1} << std::min(tries - 1, 20));
+  std::optional<double> pause;
   const bool busy = answer.transport.ok() && (answer.code == 429 || answer.code == 503);
-  if (!busy || !answer.retry_after || *answer.retry_after > options_.most_retry_after_seconds) return std::nullopt;
-  return *answer.retry_after;
+  if (answer.before_any_byte) {
+    pause = options_.backoff_seconds * static_cast<double>(uint64_t{1} << std::min(tries - 1, 20));
+  } else if (busy && answer.retry_after && *answer.retry_after <= options_.most_retry_after_seconds) {
+    pause = answer.retry_after;
+  }
+  return pause && has_left(*pause) ? pause : std::nullopt;
+}
+
+bool Wire::has_left(double seconds) const {
+  const std::chrono::duration<double> left = options_.limits.ends - std::chrono::steady_clock::now();
+  return seconds < left.count();
 }
 
 Result<Checked> Wire::read(const HttpAnswer& answer, const StreamReader* stream, const Asked& asked) {
@@ -158,7 +166,10 @@ Result<Checked> Wire::read(const HttpAnswer& answer, const StreamReader* stream,
     if (const std::string& sent = answer.retry_after_text; !sent.empty()) {
       wait = fmt::format("; its Retry-After is {}, which is no time to wait", text::quoted(clean(sent), 40));
     }
-    if (answer.retry_after) wait = fmt::format("; it asks to wait {:g} s", *answer.retry_after);
+    if (answer.retry_after) {
+      wait = fmt::format("; it asks to wait {:g} s{}", *answer.retry_after,
+                         has_left(*answer.retry_after) ? "" : ", which is more than is left of the case's time");
+    }
     return clean(infra(busy.message() + wait));
   }
   if (answer.code != 200) return clean(http_failure(what, answer.code, answer.body, cleaner()));

@@ -71,7 +71,8 @@ class Wire {
   // the transport.
   Result<HttpAnswer> perform(const HttpRequest& request);
 
-  // Pause before the next try of a request that had `tries`; nullopt: it has failed for good.
+  // Pause before the next try of a request that had `tries`; nullopt: it has failed for good, or the pause would last
+  // to the end of limits.ends.
   std::optional<double> pause_after(const HttpAnswer& answer, int32_t tries) const;
 
   // Waits so many seconds, or until the host says that the run is to stop.
@@ -101,6 +102,7 @@ class Wire {
       : options_(options), url_(std::move(url)), host_(host) {}
 
   Status check_model(const std::string& said);
+  bool has_left(double seconds) const;  // before limits.ends
 
   const OpenaiOptions& options_;
   const std::string url_;

@@ -190,6 +190,7 @@ class CurlClient final : public HttpClient {
     ::curl_multi_perform(multi_, &active);
     gather(&ended);
     if (ended.empty() && seconds > 0) {
+      seconds = std::clamp(seconds_between(Clock::now(), limits_.ends), 0.0, seconds);
       ::curl_multi_poll(multi_, nullptr, 0, std::max(1, static_cast<int>(seconds * 1000)), nullptr);
       ::curl_multi_perform(multi_, &active);
       gather(&ended);
@@ -258,8 +259,9 @@ class CurlClient final : public HttpClient {
   Status failure_of(const Transfer& t, CURLcode code) const {
     const std::string_view text = t.error[0] != '\0' ? t.error : ::curl_easy_strerror(code);
     if (code == CURLE_OPERATION_TIMEDOUT) {
-      return infra(fmt::format("{}: {} after {:.1f} s, of at most {:g} s to connect and {:g} s in all", t.what(), text,
-                               seconds_between(t.begin, Clock::now()), limits_.connect_seconds, limits_.whole_seconds));
+      return infra(fmt::format(
+          "{}: {} after {:.1f} s, of at most {:g} s to connect (connect_seconds) and {:g} s in all (request_seconds)",
+          t.what(), text, seconds_between(t.begin, Clock::now()), limits_.connect_seconds, limits_.whole_seconds));
     }
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
       return invalid(fmt::format("{}: the server's certificate is not trusted: {}; name its authority in ca_file",
@@ -280,11 +282,20 @@ class CurlClient final : public HttpClient {
       Transfer& t = *transfer;
       const double most = t.any_byte ? limits_.between_seconds : limits_.first_byte_seconds;
       const double waited = seconds_between(t.last, now);
-      if (waited <= most) continue;
-      t.answer.transport =
-          infra(fmt::format("{}: {} for {:.1f} s, at most {:g} s are given ({})", t.what(),
-                            t.any_byte ? fmt::format("silent after {} bytes", t.body_bytes) : "no byte of an answer",
-                            waited, most, t.any_byte ? "between_seconds" : "first_byte_seconds"));
+      if (waited > most) {
+        t.answer.transport =
+            infra(fmt::format("{}: {} for {:.1f} s, at most {:g} s are given ({})", t.what(),
+                              t.any_byte ? fmt::format("silent after {} bytes", t.body_bytes) : "no byte of an answer",
+                              waited, most, t.any_byte ? "between_seconds" : "first_byte_seconds"));
+      } else if (now >= limits_.ends) {
+        t.answer.transport =
+            infra(fmt::format("{}: {} {:.1f} s{}{}", t.what(),
+                              t.any_byte ? fmt::format("{} bytes had come and no end of them in", t.body_bytes)
+                                         : "no byte of an answer for",
+                              seconds_between(t.begin, now), limits_.ends_text.empty() ? "" : "; ", limits_.ends_text));
+      } else {
+        continue;
+      }
       late.push_back(&t);
     }
     for (Transfer* t : late) ended->push_back(take(t, false));

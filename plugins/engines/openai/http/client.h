@@ -1,6 +1,7 @@
 // HTTP over libcurl, which is used in this folder only.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,9 @@ struct HttpLimits {
   double whole_seconds = 600;
   size_t body_bytes = size_t{64} << 20;  // of one answer
   std::string ca_file = {};              // PEM; empty: the system's certificates
+  // Of all transfers together, those included that begin later.
+  std::chrono::steady_clock::time_point ends = std::chrono::steady_clock::time_point::max();
+  std::string ends_text = {};  // what has come to its end then, for messages
 };
 
 struct HttpRequest {

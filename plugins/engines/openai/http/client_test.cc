@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/command/command.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::engines::openai {
 namespace {
@@ -19,20 +20,29 @@ HttpAnswer get(const std::string& url, const std::string& ca_file) {
   Result<std::unique_ptr<HttpClient>> client =
       HttpClient::open({.connect_seconds = 5, .whole_seconds = 10, .ca_file = ca_file});
   EXPECT_TRUE(client.ok()) << client.status().message();
-  HttpAnswer answer;
-  for (int i = 0; i < 100; ++i) {  // until the server listens
-    (*client)->start({.url = url, .body = "", .headers = {}, .sink = {}});
-    std::vector<HttpAnswer> ended;
-    while (ended.empty()) ended = (*client)->poll(0.05);
-    answer = std::move(ended.front());
-    if (!answer.before_any_byte) return answer;
-    ::usleep(50000);
+  (*client)->start({.url = url, .body = "", .headers = {}, .sink = {}});
+  std::vector<HttpAnswer> ended;
+  while (ended.empty()) ended = (*client)->poll(0.05);
+  return std::move(ended.front());
+}
+
+// The port that the system gave to s_server, from the line that it prints once it listens; "" where it ended instead.
+std::string port_in(const fs::path& log, command::Command* server) {
+  const std::string begin = "ACCEPT 127.0.0.1:";
+  while (true) {
+    const bool ended = server->poll().has_value();
+    std::ifstream in(log);
+    for (std::string line; std::getline(in, line) && !in.eof();) {
+      if (line.starts_with(begin)) return line.substr(begin.size());
+    }
+    if (ended) return "";
+    ::usleep(10000);
   }
-  return answer;
 }
 
 TEST(HttpClient, TrustsACertificateOfItsOwnOnlyWhereItIsNamed) {
-  const fs::path dir = fs::path(testing::TempDir()) / ("openai_tls_test." + std::to_string(::getpid()));
+  const tests::TemporaryFolder folder;
+  const fs::path& dir = folder.path();
   fs::create_directories(dir / "v1");
   std::ofstream(dir / "v1/models") << "hello";
   const auto openssl = [&](const std::vector<std::string>& words) {
@@ -50,10 +60,11 @@ TEST(HttpClient, TrustsACertificateOfItsOwnOnlyWhereItIsNamed) {
                                            "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"});
   ASSERT_TRUE(made.ok()) << made.status().message();
   ASSERT_TRUE(made->wait().ok());
-  const std::string port = std::to_string(20000 + ::getpid() % 20000);
   Result<command::Command> server =
-      openssl({"s_server", "-quiet", "-accept", "127.0.0.1:" + port, "-cert", "cert.pem", "-key", "key.pem", "-WWW"});
+      openssl({"s_server", "-accept", "127.0.0.1:0", "-cert", "cert.pem", "-key", "key.pem", "-WWW"});
   ASSERT_TRUE(server.ok()) << server.status().message();
+  const std::string port = port_in(dir / "log", &*server);
+  ASSERT_NE(port, "") << "s_server ended";
   const std::string url = "https://localhost:" + port + "/v1/models";
   const HttpAnswer refused = get(url, "");
   EXPECT_EQ(refused.transport.code(), StatusCode::kInvalid);
@@ -65,7 +76,6 @@ TEST(HttpClient, TrustsACertificateOfItsOwnOnlyWhereItIsNamed) {
   EXPECT_EQ(accepted.body, "hello");
   const HttpAnswer other_name = get("https://127.0.0.1:" + port + "/v1/models", (dir / "cert.pem").string());
   EXPECT_THAT(other_name.transport.message(), HasSubstr("certificate is not trusted")) << "the name counts";
-  fs::remove_all(dir);
 }
 
 TEST(HttpClient, NamesAFileOfCertificatesThatIsMissing) {

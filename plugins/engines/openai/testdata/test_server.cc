@@ -199,6 +199,7 @@ bool TestServer::answer(int socket, const std::string& method, const std::string
     prompts_.push_back(ask.prompt);
   }
   sleep_seconds(options_.delay);
+  while (ask.prompt.starts_with("held") && most_at_once_ < options_.held && !ending_) sleep_seconds(0.001);
   const bool open = complete(socket, ask);
   --at_once_;
   return open;
@@ -247,7 +248,7 @@ bool TestServer::misbehave(int socket, const Ask& ask, const std::string& fault)
   if (fault == "400s") return put_answer(socket, 400, R"({"error": {"message": "no"}})");
   if (fault == "busy") return put_answer(socket, 429, R"({"error": "busy"})", "application/json", "Retry-After: 0\r\n");
   if (fault == "long_busy") {
-    return put_answer(socket, 503, R"({"error": "busy"})", "application/json", "Retry-After: 5000\r\n");
+    return put_answer(socket, 503, R"({"error": "busy"})", "application/json", "Retry-After: 3000\r\n");
   }
   if (fault == "busy_forever") return put_answer(socket, 503, R"({"error": "busy"})");
   if (fault == "busy_before") {

@@ -28,6 +28,7 @@ struct TestServerOptions {
   int port = 0;      // 0: a free one
   double delay = 0;  // seconds before each answer
   double token_delay = 0;
+  int held = 0;          // prompts that begin with "held" are answered once so many requests have been there at once
   std::string key = {};  // requests without "Authorization: Bearer KEY" get 401; "": none is needed
   std::function<std::string(const std::string& body)> model = {};  // answers completions, one at a time, instead
   int fail_first = 0;  // so many requests of completions fail by `fault`, later ones do not; 0: all

@@ -1,0 +1,25 @@
+#include "core/run/case_time.h"
+
+#include <gmock/gmock.h>
+
+namespace assay::run {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::steady_clock::time_point kCaseBegins{std::chrono::seconds(3)};
+
+TEST(CaseTimeOption, GetsTheMomentAtWhichTheCaseBegins) {
+  const std::string planned = json{{"url", "u"}, {"case_time", json::parse(case_time(120).dump())}}.dump();
+  EXPECT_EQ(json::parse(with_case_begin(planned, kCaseBegins)),
+            (json{{"url", "u"}, {"case_time", {{"seconds", 120.0}, {"began_ns", 3'000'000'000}}}}));
+}
+
+TEST(CaseTimeOption, OptionsWithoutItStayAsTheyAre) {
+  for (const char* options : {"", "{}", R"({"url":  "u"})", R"({"case_time": 3})", "[]", "no JSON"}) {
+    EXPECT_EQ(with_case_begin(options, kCaseBegins), options);
+  }
+}
+
+}  // namespace
+}  // namespace assay::run
