@@ -23,10 +23,11 @@ function(assay_plugin name)
   install(TARGETS ${name} LIBRARY DESTINATION lib/assay/plugins)
 endfunction()
 
-# assay_test(NAME SOURCES... [DEPS...] [LABELS...] [PLUGINS...]): GoogleTest program; each TEST is a CTest test.
-# PLUGINS names plugin targets that must be built before the program runs.
+# assay_test(NAME SOURCES... [DEPS...] [LABELS...] [PLUGINS...] [LONG]): GoogleTest program; each TEST is a CTest test
+# under the name that --gtest_filter takes. PLUGINS names plugin targets that must be built before the program runs.
+# LONG: some of its tests take over half a minute of two cores, so they are started before the others.
 function(assay_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS;PLUGINS" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "" "SOURCES;DEPS;LABELS;PLUGINS" ${ARGN})
   if(NOT ASSAY_TESTS OR (ASSAY_TESTS STREQUAL "UNIT" AND ARG_LABELS MATCHES "slow|system"))
     return()
   endif()
@@ -47,12 +48,19 @@ function(assay_test name)
     # Half of what is compiled is tests: their own code is not optimised, what they test is.
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
   endif()
-  set(limits TIMEOUT 300)
+  # The limits find what hangs, on a machine that is many times slower or busier than one of two idle cores, too.
+  set(limits TIMEOUT 900)
   if("slow" IN_LIST ARG_LABELS)
-    set(limits TIMEOUT 1200 COST 1000)  # started first, so that nothing waits for them alone at the end
-  elseif(ASSAY_SANITIZE)
-    set(limits TIMEOUT 900)
+    set(limits TIMEOUT 3600 COST 1000)  # started first, so that nothing waits for them alone at the end
+  else()
+    if(ASSAY_SANITIZE)
+      set(limits TIMEOUT 2700)
+    endif()
+    if(ARG_LONG)
+      list(APPEND limits COST 500)
+    endif()
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}."
+  # Values of parameters are no part of a name: of most structs they are bytes with addresses, new in every run.
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX "${name}."
     PROPERTIES ${limits} LABELS "${ARG_LABELS}")
 endfunction()
