@@ -128,9 +128,29 @@ std::optional<LoadError> check_descriptor(const std::string& path, const assay_p
   return std::nullopt;
 }
 
+// Entries of a table that a capability promises, and that tables from before it end without.
+std::optional<LoadError> check_promises(const std::string& path, Kind kind, const assay_plugin* d) {
+  if (kind != Kind::kEngine || (d->capabilities & ASSAY_CAP_TRAIN) == 0) return std::nullopt;
+  const auto* table = static_cast<const assay_engine_table*>(d->table);
+  const bool known = ASSAY_KNOWS(table, train);
+  if (known && table->train != nullptr) return std::nullopt;
+  return error(
+      LoadFailure::kNullTable, path,
+      fmt::format("its capabilities have train, and its table {}; add the function, or take the capability out",
+                  known ? "has null for it"
+                        : fmt::format("of {} bytes ends before it, expected {}", table->size,
+                                      offsetof(assay_engine_table, train) + sizeof(table->train))));
+}
+
 std::optional<LoadError> check_identity(const std::string& path, const FileName& expected, const assay_plugin* d) {
   if (d->kind != static_cast<uint32_t>(expected.kind)) {
     const std::string_view kind = to_string(static_cast<Kind>(d->kind));
+    if (!parse_kind(kind)) {
+      return error(LoadFailure::kWrongKind, path,
+                   fmt::format("kind {}, expected {} (engine), {} (backend), {} (comparator) or {} (launcher); correct "
+                               "the descriptor, or get an assay that knows this kind",
+                               d->kind, ASSAY_ENGINE + 0, ASSAY_BACKEND + 0, ASSAY_COMPARATOR + 0, ASSAY_LAUNCHER + 0));
+    }
     return error(LoadFailure::kWrongKind, path,
                  fmt::format("kind {} ({}), its file name says {}; rename the file to {}_{}.so", d->kind, kind,
                              to_string(expected.kind), kind, d->name));
@@ -175,6 +195,7 @@ std::optional<LoadError> load_for(const std::filesystem::path& file, AbiVersion 
   if (auto broken = check_descriptor(path, d)) return broken;
   if (auto broken = check_identity(path, *expected, d)) return broken;
   if (auto broken = check_table(path, expected->kind, d->table)) return broken;
+  if (auto broken = check_promises(path, expected->kind, d)) return broken;
   if (auto broken = check_metrics(path, expected->kind, d->table)) return broken;
   *plugin = Plugin{.kind = expected->kind,
                    .name = d->name,

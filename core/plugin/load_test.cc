@@ -136,6 +136,11 @@ TEST(PluginLoad, KindMustAgreeWithTheFileName) {
   expect_failure(broken("wrong_kind"), LoadFailure::kWrongKind, "rename the file to engine_wrong_kind.so");
 }
 
+TEST(PluginLoad, AnUnknownKindIsToldWhichThereAre) {
+  expect_failure(broken("unknown_kind"), LoadFailure::kWrongKind,
+                 "kind 9, expected 1 (engine), 2 (backend), 3 (comparator) or 4 (launcher)");
+}
+
 TEST(PluginLoad, NameMustAgreeWithTheFileName) {
   expect_failure(broken("other_name"), LoadFailure::kWrongName, "rename the file to comparator_another.so");
 }
@@ -151,6 +156,13 @@ TEST(PluginLoad, NullTableIsRefused) { expect_failure(broken("null_table"), Load
 
 TEST(PluginLoad, NullEntryOfATableIsRefused) {
   expect_failure(broken("null_entry"), LoadFailure::kNullTable, "function 0 of its table is null");
+}
+
+TEST(PluginLoad, AnEngineThatClaimsTrainingHasAFunctionForIt) {
+  expect_failure(kBroken / "engine_trains_null.so", LoadFailure::kNullTable, "train, and its table has null for it");
+  expect_failure(kBroken / "engine_trains_short.so", LoadFailure::kNullTable, "train, and its table of 64 bytes ends");
+  Plugin plugin;
+  EXPECT_FALSE(load(kBroken / "engine_trains.so", silent_host(), &plugin).has_value());
 }
 
 TEST(PluginProbe, SegfaultInAConstructorIsSurvived) {
