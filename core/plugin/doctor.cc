@@ -88,9 +88,8 @@ std::vector<std::string> capability_names(uint64_t capabilities) {
 bool DoctorReport::healthy() const {
   const bool rows_ok =
       std::all_of(rows.begin(), rows.end(), [](const DoctorRow& r) { return r.ok || !r.shadowed_by.empty(); });
-  const bool dirs_ok = std::none_of(unreadable.begin(), unreadable.end(), [this](const std::filesystem::path& path) {
-    return std::any_of(dirs.begin(), dirs.end(), [&](const SearchDir& d) { return d.path == path && !d.trusted; });
-  });
+  const bool dirs_ok =
+      std::all_of(unreadable.begin(), unreadable.end(), [](const UnreadableDir& one) { return one.dir.trusted; });
   return rows_ok && dirs_ok;
 }
 
@@ -124,19 +123,21 @@ DoctorReport doctor(const SearchOptions& options) {
 std::string to_text(const DoctorReport& report) {
   std::string out = fmt::format("plugin ABI {}, searched in this order:\n", report.abi);
   for (const SearchDir& dir : report.dirs) {
-    const bool unreadable =
-        std::find(report.unreadable.begin(), report.unreadable.end(), dir.path) != report.unreadable.end();
-    out += fmt::format("  {}{}\n", printable(dir.path), unreadable ? "  (cannot be read)" : "");
+    const auto unreadable = std::find_if(report.unreadable.begin(), report.unreadable.end(),
+                                         [&](const UnreadableDir& one) { return one.dir.path == dir.path; });
+    const bool readable = unreadable == report.unreadable.end();
+    out += fmt::format("  {}{}\n", printable(dir.path),
+                       readable ? "" : fmt::format("  (cannot be read: {})", unreadable->reason));
   }
   for (const DoctorRow& row : report.rows) {
     const std::string what =
         row.kind.empty() ? printable(row.file.filename()) : text::printable(row.kind + " " + row.name);
     if (row.ok) {
-      out += fmt::format("{:<8} {} {} (ABI {}): {}\n", row.shadowed_by.empty() ? "ok" : "shadowed", what, row.version,
-                         row.abi, row.description);
+      out += fmt::format("{:<8} {} {} (ABI {}): {}\n", row.shadowed_by.empty() ? "ok" : "shadowed", what,
+                         text::printable(row.version), row.abi, text::printable(row.description));
       if (!row.levels.empty()) out += fmt::format("         determinism: {}\n", row.levels);
       if (!row.metrics.empty() && row.metrics != std::vector<std::string>{row.name}) {
-        out += fmt::format("         metrics: {}\n", fmt::join(row.metrics, ", "));
+        out += fmt::format("         metrics: {}\n", text::printable(fmt::format("{}", fmt::join(row.metrics, ", "))));
       }
     } else {
       out += fmt::format("{:<8} {}: {}: {}\n", "BROKEN", what, row.failure, text::printable(row.message));

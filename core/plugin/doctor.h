@@ -28,7 +28,7 @@ struct DoctorRow {
 struct DoctorReport {
   std::string abi;  // of this program
   std::vector<SearchDir> dirs;
-  std::vector<std::filesystem::path> unreadable;  // folders of the search path that cannot be read
+  std::vector<UnreadableDir> unreadable;  // folders of the search path that cannot be read
   std::vector<DoctorRow> rows;
 
   // Every file that would be used is in order. An unreadable folder counts only if it was named by the user.

@@ -22,6 +22,7 @@ std::vector<std::string> PluginRegistry::names(Kind kind) const {
 }
 
 Result<const Plugin*> PluginRegistry::find(Kind kind, std::string_view name) {
+  if (Status complete = listing_.complete(); !complete.ok()) return complete;
   const auto key = std::make_pair(kind, std::string(name));
   auto entry = loaded_.find(key);
   if (entry == loaded_.end()) {

@@ -23,7 +23,8 @@ class PluginRegistry {
   // `host` (null: silent_host()) must live until the process ends.
   explicit PluginRegistry(const SearchOptions& options, const assay_host* host = nullptr);
 
-  // kNotFound: no file of that name (the message lists the names that exist); kUnsupported: broken or for another ABI.
+  // kNotFound: no file of that name (the message lists the names that exist); kUnsupported: broken or for another ABI;
+  // kInfra: a folder of --plugin-path cannot be read.
   Result<const Plugin*> find(Kind kind, std::string_view name);
 
   // The comparator that serves a name in METRICS: the one called so, unless it lists other metrics alone; else the

@@ -8,6 +8,7 @@
 
 #include "core/plugin/doctor.h"
 #include "tests/temporary_folder.h"
+#include "tests/unreadable_directories.h"
 
 namespace assay::plugin {
 namespace {
@@ -148,6 +149,51 @@ TEST_F(Registry, CrashingThirdPartyPluginDoesNotTakeTheProcessAlong) {
   EXPECT_THAT(found.status().message(), HasSubstr("crashed while probed"));
 }
 
+// A slip in --plugin-path would otherwise have the installed plugin of the name judged without a word.
+TEST_F(Registry, AFolderOfThePathThatCannotBeReadIsNeverPassedOver) {
+  put("installed", "in_order");
+  std::ofstream(root_ / "file") << "x";
+  fs::create_symlink("itself", root_ / "itself");
+  for (const auto& [name, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"typo", "No such file"}, {"file", "Not a directory"}, {"itself", "symbolic links"}}) {
+    SearchOptions search = options();
+    search.plugin_path.push_back(root_ / name);
+    const std::string line = "--plugin-path " + (root_ / name).string() + ": the folder cannot be read: ";
+    const Status checked = check_search(search);
+    EXPECT_EQ(checked.code(), StatusCode::kInvalid);
+    EXPECT_THAT(checked.message(), AllOf(HasSubstr(line), HasSubstr(reason)));
+    PluginRegistry registry(search);
+    const Result<const Plugin*> found = registry.find(Kind::kComparator, "in_order");
+    ASSERT_FALSE(found.ok()) << name;
+    EXPECT_EQ(found.status().code(), StatusCode::kInfra);
+    EXPECT_THAT(found.status().message(), HasSubstr(line));
+    EXPECT_FALSE(registry.find_metric_comparator("in_order").ok());
+  }
+  SearchOptions search = options();
+  search.environment = (root_ / "typo").string();
+  EXPECT_TRUE(check_search(search).ok()) << "a variable may be for other machines, too";
+  EXPECT_TRUE(PluginRegistry(search).find(Kind::kComparator, "in_order").ok());
+}
+
+TEST_F(Registry, AFolderThatFailsWhileItIsReadIsNotTakenForAnEmptyOne) {
+  put("flag", "in_order");
+  const auto seen = tests::with_unreadable_directories([this] { return check_search(options()).message(); });
+  if (!seen) GTEST_SKIP() << "this kernel filters no system calls";
+  EXPECT_THAT(*seen, HasSubstr("flag: the folder cannot be read: Input/output error"));
+}
+
+TEST_F(Registry, FoldersThatNoWorkerCouldBeToldOfAreRefused) {
+  const fs::path bad = root_ / "p\xff";
+  fs::create_directories(bad);
+  SearchOptions search = options();
+  search.plugin_path.push_back(bad);
+  EXPECT_THAT(check_search(search).message(), HasSubstr("--plugin-path " + bad.string() + ": the name is no UTF-8"));
+  search = options();
+  search.environment += ":" + bad.string();
+  EXPECT_THAT(check_search(search).message(), HasSubstr("the name is no UTF-8"));
+  EXPECT_TRUE(check_search(options()).ok());
+}
+
 TEST_F(Registry, DoctorTellsEveryFileApart) {
   for (const char* name : {"in_order", "bad_magic", "aborts", "missing_symbol"}) put("flag", name);
   put("installed", "in_order");
@@ -168,7 +214,8 @@ TEST_F(Registry, DoctorTellsEveryFileApart) {
                                                           {"", "wrong name"}}));
   const std::string text = to_text(report);
   EXPECT_THAT(text, AllOf(HasSubstr("ok       comparator in_order 3.2.1 (ABI 1.0): made to be refused"),
-                          HasSubstr("shadowed comparator in_order"), HasSubstr("nowhere  (cannot be read)"),
+                          HasSubstr("shadowed comparator in_order"),
+                          HasSubstr("nowhere  (cannot be read: No such file or directory)"),
                           HasSubstr("BROKEN   comparator bad_magic: bad magic")));
 }
 

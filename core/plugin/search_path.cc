@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/golden/text.h"
+
 namespace assay::plugin {
 namespace {
 
@@ -17,25 +19,53 @@ std::string identity(const fs::path& path) {
   return code ? path.string() : full.string();
 }
 
+constexpr const char* kNoUtf8 =
+    ": the name is no UTF-8, and no worker could be told of it; rename the folder, or give a link with another name";
+
+std::string complaint_about(const UnreadableDir& one) {
+  return "--plugin-path " + one.dir.path.string() + ": the folder cannot be read: " + one.reason +
+         "; name a folder with plugins, or leave the option out";
+}
+
 }  // namespace
 
 std::vector<SearchDir> search_dirs(const SearchOptions& options) {
   const std::string installed = options.install_dir.empty() ? "" : identity(options.install_dir);
   std::vector<SearchDir> dirs;
   std::set<std::string> seen;
-  const auto add = [&](const fs::path& path) {
+  const auto add = [&](const fs::path& path, bool given) {
     if (path.empty()) return;
     const std::string id = identity(path);
-    if (seen.insert(id).second) dirs.push_back({path, id == installed});
+    if (seen.insert(id).second) dirs.push_back({path, id == installed, given});
   };
-  for (const fs::path& path : options.plugin_path) add(path);
+  for (const fs::path& path : options.plugin_path) add(path, true);
   for (size_t begin = 0; begin <= options.environment.size();) {
     const size_t end = std::min(options.environment.find(':', begin), options.environment.size());
-    add(options.environment.substr(begin, end - begin));
+    add(options.environment.substr(begin, end - begin), false);
     begin = end + 1;
   }
-  add(options.install_dir);
+  add(options.install_dir, false);
   return dirs;
+}
+
+Status check_search(const SearchOptions& options) {
+  for (const fs::path& path : options.plugin_path) {
+    if (path.empty()) return invalid("--plugin-path '': a folder is expected");
+    if (!text::ill_formed(path.string())) continue;
+    return invalid("--plugin-path " + path.string() + kNoUtf8);
+  }
+  if (text::ill_formed(options.environment)) return invalid("ASSAY_PLUGIN_PATH " + options.environment + kNoUtf8);
+  for (const UnreadableDir& one : list_files(search_dirs(options)).unreadable) {
+    if (one.dir.given) return invalid(complaint_about(one));
+  }
+  return {};
+}
+
+Status Listing::complete() const {
+  for (const UnreadableDir& one : unreadable) {
+    if (one.dir.given) return infra(complaint_about(one));
+  }
+  return {};
 }
 
 Listing list_files(const std::vector<SearchDir>& dirs) {
@@ -45,13 +75,10 @@ Listing list_files(const std::vector<SearchDir>& dirs) {
     std::error_code code;
     std::vector<fs::path> files;
     fs::directory_iterator entry(dir.path, code);
-    if (code) {
-      listing.unreadable.push_back(dir.path);
-      continue;
-    }
     for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {
       if (entry->path().extension() == ".so") files.push_back(entry->path());
     }
+    if (code) listing.unreadable.push_back({dir, code.message()});
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) {
       const std::optional<FileName> claim = parse_file_name(file);

@@ -55,7 +55,8 @@ std::string complaint(const po::error& error, const po::options_description& opt
 }  // namespace
 
 std::optional<int> parse(const std::string& usage, const po::options_description& options,
-                         const std::string& positional, const Words& words, po::variables_map* values) {
+                         const std::string& positional, const Words& words, po::variables_map* values,
+                         bool any_folders) {
   po::options_description all_options;
   all_options.add(options);
   all_options.add_options()("help", "print this help");
@@ -78,6 +79,10 @@ std::optional<int> parse(const std::string& usage, const po::options_description
     po::notify(*values);
   } catch (const po::error& error) {
     return refuse(usage, complaint(error, options));
+  }
+  if (!any_folders && options.find_nothrow("plugin-path", false) != nullptr) {
+    if (Status found = plugin::check_search(search_options(*values)); !found.ok())
+      return refuse(usage, found.message());
   }
   return std::nullopt;
 }

@@ -46,10 +46,11 @@ int doctor_command(const Words& words);
 
 // Parses `words` into `values`; the positional words go to the option `positional` ("" : none are allowed), which the
 // help shows as the words that they are. Prints help or a usage error (one line) itself. Returns an exit code when the
-// command is to end at once. Option names are never abbreviated.
+// command is to end at once. Option names are never abbreviated. Where `options` have plugin-path, its folders must be
+// such that plugins can be looked for in them; `any_folders` leaves that to the command.
 std::optional<int> parse(const std::string& usage, const boost::program_options::options_description& options,
                          const std::string& positional, const Words& words,
-                         boost::program_options::variables_map* values);
+                         boost::program_options::variables_map* values, bool any_folders = false);
 
 // A bad command line: prints "assay: message; usage: ..." to stderr, with the first line of `usage`, and returns
 // kExitUsage.

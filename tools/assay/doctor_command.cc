@@ -15,7 +15,7 @@ int doctor_command(const Words& words) {
       "output", po::value<std::string>()->default_value("."), "folder that runs would write to")("json", "print JSON");
   po::variables_map values;
   if (const auto code =
-          parse("assay doctor [--output DIR] [--plugin-path DIR]... [--json]", options, "", words, &values))
+          parse("assay doctor [--output DIR] [--plugin-path DIR]... [--json]", options, "", words, &values, true))
     return *code;
   doctor::DoctorInput input;
   input.version = kVersion;

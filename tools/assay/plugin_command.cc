@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "core/golden/text.h"
@@ -36,8 +37,9 @@ std::string list_text(const plugin::DoctorReport& report) {
     if (!row.shadowed_by.empty()) {
       list += text::printable(row.file.string() + ": shadowed by " + row.shadowed_by.string()) + "\n";
     } else if (row.ok) {
-      list += row.kind + " " + row.name + " " + row.version + " (ABI " + row.abi + "): " + row.description +
-              levels_text(row) + metrics_text(row) + "\n";
+      list += text::printable(row.kind + " " + row.name + " " + row.version + " (ABI " + row.abi +
+                              "): " + row.description + levels_text(row) + metrics_text(row)) +
+              "\n";
     } else {
       list += text::printable(row.message) + "\n";
     }
@@ -54,7 +56,8 @@ int plugin_command(const Words& words) {
   options.add_options()("plugin-path", po::value<Words>(), "folder to look in first; repeatable")("json", "print JSON")(
       "action", po::value<Words>(), "list: what would be used; doctor: every file and its trouble");
   po::variables_map values;
-  if (const auto code = parse(kPluginUsage, options, "action", words, &values)) return *code;
+  const bool examines = std::find(words.begin(), words.end(), "doctor") != words.end();
+  if (const auto code = parse(kPluginUsage, options, "action", words, &values, examines)) return *code;
   const Words actions = all(values, "action");
   if (actions.size() != 1 || (actions[0] != "list" && actions[0] != "doctor")) {
     const std::string seen = actions.size() > 1 && (actions[0] == "list" || actions[0] == "doctor")

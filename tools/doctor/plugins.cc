@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/plugin/doctor.h"
 #include "core/plugin/registry.h"
 #include "core/run/backend_choice.h"
@@ -18,14 +20,19 @@ void examine_plugins(const DoctorInput& input, std::vector<Finding>* findings) {
                          worker.string() + " is not there or not executable",
                          "install assay as a whole (cmake --install): runs need it beside the program"});
   }
+  plugin::SearchOptions readable = input.plugins;
   for (const plugin::SearchDir& dir : report.dirs) {
-    const bool there = std::filesystem::is_directory(dir.path);
-    findings->push_back({"plugins", "folder",
-                         there         ? State::kOk
-                         : dir.trusted ? State::kProblem
-                                       : State::kWarning,
-                         dir.path.string() + (there ? "" : " is not there"),
-                         there ? "" : "name a folder that exists with --plugin-path or ASSAY_PLUGIN_PATH"});
+    const auto bad = std::find_if(report.unreadable.begin(), report.unreadable.end(),
+                                  [&](const plugin::UnreadableDir& one) { return one.dir.path == dir.path; });
+    if (bad == report.unreadable.end()) {
+      findings->push_back({"plugins", "folder", State::kOk, dir.path.string(), ""});
+      continue;
+    }
+    const bool needed = dir.trusted || dir.given;
+    findings->push_back({"plugins", "folder", needed ? State::kProblem : State::kWarning,
+                         dir.path.string() + " cannot be read: " + bad->reason,
+                         "name a folder that exists with --plugin-path or ASSAY_PLUGIN_PATH"});
+    std::erase(readable.plugin_path, dir.path);
   }
   for (const plugin::DoctorRow& row : report.rows) {
     const std::string name = row.kind.empty() ? row.file.filename().string() : row.kind + " " + row.name;
@@ -38,7 +45,7 @@ void examine_plugins(const DoctorInput& input, std::vector<Finding>* findings) {
       findings->push_back({"plugins", name, State::kProblem, row.message, ""});
     }
   }
-  const plugin::PluginRegistry registry(input.plugins);
+  const plugin::PluginRegistry registry(readable);
   run::BackendChoice backends(registry);
   size_t usable = 0;
   for (const std::string& name : registry.names(plugin::Kind::kBackend)) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "assay/plugin_abi.h"
+#include "core/golden/text.h"
 #include "tools/doctor/doctor.h"
 
 namespace assay::doctor {
@@ -33,15 +34,15 @@ std::vector<Finding> examine(const DoctorInput& input) {
 bool healthy(const std::vector<Finding>& findings) { return count(findings, State::kProblem) == 0; }
 
 std::string to_text(const std::vector<Finding>& findings, const std::string& version) {
-  std::string text = fmt::format("assay {}, plugin ABI {}\n", version, abi());
+  std::string lines = fmt::format("assay {}, plugin ABI {}\n", version, abi());
   std::string section;
   for (const Finding& one : findings) {
-    if (one.section != section) text += fmt::format("{}\n", section = one.section);
-    text += fmt::format("  {:<8} {}: {}\n", word(one.state), one.name, one.text);
-    if (!one.remedy.empty()) text += fmt::format("           -> {}\n", one.remedy);
+    if (one.section != section) lines += fmt::format("{}\n", section = one.section);
+    lines += fmt::format("  {:<8} {}: {}\n", word(one.state), text::printable(one.name), text::printable(one.text));
+    if (!one.remedy.empty()) lines += fmt::format("           -> {}\n", text::printable(one.remedy));
   }
-  return text + fmt::format("{} ok, {} warnings, {} problems\n", count(findings, State::kOk),
-                            count(findings, State::kWarning), count(findings, State::kProblem));
+  return lines + fmt::format("{} ok, {} warnings, {} problems\n", count(findings, State::kOk),
+                             count(findings, State::kWarning), count(findings, State::kProblem));
 }
 
 std::string to_json(const std::vector<Finding>& findings, const std::string& version) {
