@@ -63,7 +63,9 @@ Result<self_test::CampaignOptions> make_options(const po::variables_map& values)
 }
 
 fs::path temporary_folder() {
-  std::string name = (fs::temp_directory_path() / "assay-self-test-XXXXXX").string();
+  std::error_code error;
+  std::string name = (fs::temp_directory_path(error) / "assay-self-test-XXXXXX").string();
+  if (error) return {};
   return ::mkdtemp(name.data()) == nullptr ? fs::path() : fs::path(name);
 }
 
@@ -75,7 +77,9 @@ int self_test_command(const Words& words) {
   Result<self_test::CampaignOptions> options = make_options(values);
   if (!options) return fail(options.status());
   const std::string output = values["output"].as<std::string>();
-  const fs::path folder = output.empty() ? temporary_folder() : fs::absolute(output);
+  std::error_code lost;
+  const fs::path folder = output.empty() ? temporary_folder() : fs::absolute(output, lost);
+  if (lost) return fail(infra("--output " + output + ": there is no path to it: " + lost.message()));
   if (folder.empty()) return fail(infra("no temporary folder can be made; name one with --output"));
   const bool json = values.count("json") != 0;
   if (!json) options->progress = [](const std::string& line) { std::cerr << line << "\n"; };
