@@ -1,12 +1,16 @@
 #include "core/recipe/catalogue.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "core/discover/discover.h"
+#include "core/discover/find_directories.h"
 #include "core/golden/text.h"
 
 namespace assay::recipe {
@@ -14,19 +18,62 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Finds *.yaml below a folder, links followed, each folder once.
+class RecipeWalker {
+ public:
+  RecipeWalker(const std::string& root, std::vector<fs::path>& found)
+      : root_(root), above_(discover::directories_above(root)), found_(found) {}
+
+  Status walk(const fs::path& folder) {
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) != 0) return unsearchable(folder, std::generic_category().message(errno));
+    const discover::DirectoryId id{info.st_dev, info.st_ino};
+    if (above_.contains(id)) {
+      return invalid(
+          fmt::format("{}: leads to a folder above {}, all of whose recipes it would bring in; remove the "
+                      "link, or give that folder",
+                      folder.string(), root_));
+    }
+    if (!seen_.insert(id).second) return {};
+    std::error_code error;
+    std::vector<fs::path> below;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+      std::error_code unknown;
+      if (at->is_directory(unknown)) {
+        below.push_back(at->path());
+      } else if (at->path().extension() == ".yaml") {
+        found_.push_back(at->path());  // a link that leads nowhere, too: reading it tells
+      } else if (unknown && unknown != std::errc::no_such_file_or_directory && unknown != std::errc::not_a_directory &&
+                 unknown != std::errc::too_many_symbolic_link_levels) {
+        return unsearchable(at->path(), unknown.message());
+      }
+    }
+    if (error) return unsearchable(folder, error.message());
+    std::sort(below.begin(), below.end());
+    for (const fs::path& child : below) {
+      if (Status walked = walk(child); !walked.ok()) return walked;
+    }
+    return {};
+  }
+
+ private:
+  static Status unsearchable(const fs::path& path, const std::string& reason) {
+    return infra(fmt::format("{}: cannot be searched for recipes: {}", path.string(), reason));
+  }
+
+  const std::string& root_;
+  std::set<discover::DirectoryId> above_;
+  std::set<discover::DirectoryId> seen_;
+  std::vector<fs::path>& found_;
+};
+
 Status add_files(const std::string& path, std::set<fs::path>& seen, std::vector<fs::path>& files) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return not_found(fmt::format("{}: no such recipe or folder", path));
   std::vector<fs::path> found;
   if (fs::is_directory(status)) {
-    const auto options = fs::directory_options::follow_directory_symlink;
-    fs::recursive_directory_iterator walk(path, options, error);
-    for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
-      if (walk.depth() > 40) return invalid(fmt::format("{}: folders are nested too deeply; is a link a loop?", path));
-      if (walk->path().extension() == ".yaml" && !walk->is_directory(error)) found.push_back(walk->path());
-    }
-    if (error) return infra(fmt::format("{}: cannot be searched for recipes: {}", path, error.message()));
+    if (Status walked = RecipeWalker(path, found).walk(path); !walked.ok()) return walked;
     std::sort(found.begin(), found.end());
   } else {
     found.emplace_back(path);

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/recipe/list.h"
+#include "tests/unreadable_directories.h"
 
 namespace assay::recipe {
 namespace {
@@ -145,6 +146,37 @@ TEST_F(CatalogueTest, AFileIsReadOnceHoweverItIsReached) {
   ASSERT_TRUE(catalogue);
   EXPECT_EQ(catalogue->files, 1U);
   EXPECT_EQ(read_catalogue({(root_ / "nowhere").string()}, {}).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(CatalogueTest, LinksInALoopAreWalkedOnce) {
+  // Two of them make 2^40 paths of what is one folder.
+  fs::create_directory_symlink(".", root_ / "recipes/h100/a");
+  fs::create_directory_symlink(".", root_ / "recipes/h100/b");
+  fs::create_directory_symlink("h100", root_ / "recipes/other");
+  EXPECT_EQ(read().files, 3U);
+  const auto once = read_catalogue({(root_ / "recipes/h100").string()}, {});
+  ASSERT_TRUE(once) << once.status().message();
+  EXPECT_EQ(once->files, 1U);
+}
+
+TEST_F(CatalogueTest, LinksThatCannotBeFollowedAreToldOf) {
+  fs::create_directory_symlink("../..", root_ / "recipes/h100/up");
+  const auto high = read_catalogue({(root_ / "recipes").string()}, {});
+  EXPECT_THAT(high.status().message(), HasSubstr("recipes/h100/up: leads to a folder above "));
+  fs::remove(root_ / "recipes/h100/up");
+  fs::create_symlink("nowhere", root_ / "recipes/h100/gone");
+  EXPECT_EQ(read().files, 3U) << "it is no recipe";
+  fs::create_symlink("nowhere", root_ / "recipes/h100/gone.yaml");
+  EXPECT_THAT(findings(read()), HasSubstr("gone.yaml: cannot be opened"));
+  fs::create_symlink(std::string(300, 'x'), root_ / "recipes/h100/long");
+  EXPECT_EQ(read_catalogue({(root_ / "recipes").string()}, {}).status().code(), StatusCode::kInfra);
+}
+
+TEST_F(CatalogueTest, AFolderThatCannotBeReadIsNotTakenForAnEmptyOne) {
+  const auto seen = tests::with_unreadable_directories(
+      [this] { return read_catalogue({(root_ / "recipes").string()}, {}).status().message(); });
+  if (!seen) GTEST_SKIP() << "this kernel filters no system calls";
+  EXPECT_THAT(*seen, HasSubstr("recipes: cannot be searched for recipes: Input/output error"));
 }
 
 TEST(Script, WordsAreThoseOfTheLastLineThatIsNoComment) {
