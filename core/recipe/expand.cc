@@ -163,12 +163,7 @@ class Expander {
     if (row.at != last_product_) check_keys(*row.at);
     last_product_ = row.at;
     expanded_ += spec_bytes_ + python_repr(row.keys).size();
-    if (recipe_.workloads.size() >= kMostWorkloads || expanded_ > kMostExpanded) {
-      findings_.error(*row.at,
-                      fmt::format("the products expand to more than {} workloads or {} bytes: the rest is left out",
-                                  kMostWorkloads, kMostExpanded));
-      return false;
-    }
+    if (recipe_.workloads.size() >= kMostWorkloads || expanded_ > kMostExpanded) return leave_out(row);
     Workload work;
     work.type = type_;
     work.file = file_;
@@ -180,9 +175,22 @@ class Expander {
     }
     for (auto& [key, value] : row.keys.items()) merged.emplace_back(key, std::move(value));
     finish(work);
-    expanded_ += work.script.size();
+    expanded_ += work.script.size() + work.name.size() + size_of(work, "build") + size_of(work, "artifacts");
+    if (expanded_ > kMostExpanded) return leave_out(row);
     recipe_.workloads.push_back(std::move(work));
     return true;
+  }
+
+  bool leave_out(const Row& row) {
+    findings_.error(*row.at,
+                    fmt::format("the products expand to more than {} workloads or {} bytes: the rest is left out",
+                                kMostWorkloads, kMostExpanded));
+    return false;
+  }
+
+  static size_t size_of(const Workload& work, const char* key) {
+    const auto found = work.spec.find(key);
+    return found == work.spec.end() ? 0 : python_repr(*found).size();
   }
 
   void finish(Workload& work) {
@@ -281,9 +289,17 @@ class Expander {
       std::string& text = key.get_ref<std::string&>();
       constexpr std::string_view kField = "{platforms}";
       const std::string& platform = platforms->get_ref<const std::string&>();
-      for (size_t at = text.find(kField); at != std::string::npos; at = text.find(kField, at + platform.size())) {
-        text.replace(at, kField.size(), platform);
+      std::string filled_in;
+      size_t at = 0;
+      for (size_t field = text.find(kField); field != std::string::npos; field = text.find(kField, at)) {
+        filled_in.append(text, at, field - at).append(platform);
+        at = field + kField.size();
+        if (filled_in.size() <= kMostFormatted) continue;
+        return refuse(
+            work, node_of("artifacts"),
+            fmt::format("artifacts: {} becomes longer than {} bytes", text::quoted(path, 60), kMostFormatted));
       }
+      text = filled_in.append(text, at);
     }
   }
 

@@ -224,6 +224,42 @@ TEST(Expand, AProductWithoutBoundIsCutOffWithAnError) {
   EXPECT_THAT(findings(recipe), HasSubstr("the rest is left out"));
 }
 
+// What templates make of a small spec counts, too: name, build, script and artifacts.
+TEST(Expand, TextThatTemplatesMultiplyIsCutOffWithAnError) {
+  constexpr int kFields = 1000;
+  std::string fields;
+  for (int i = 0; i < kFields; ++i) fields += "{a}";
+  std::string platforms;
+  for (int i = 0; i < kFields; ++i) platforms += "{platforms}";
+  const std::string bytes(2000, 'a');
+  std::string keys;
+  for (char key = 'k'; key < 'm'; ++key) {
+    keys += std::string("        ") + key + ": [1";
+    for (int i = 0; i < 50; ++i) keys += ", 1";
+    keys += "]\n";
+  }
+  for (const std::string& text :
+       {"name: '" + fields + "'", "name: n\n  build: '" + fields + "'", "name: n\n  script: '" + fields + "'",
+        "name: n\n  platforms: " + bytes + "\n  artifacts: {x: '" + platforms + "'}"}) {
+    const Recipe recipe = read("type: basic\nformat_version: 1\nspec:\n  a: " + bytes + "\n  model: m\n  " + text +
+                               "\nproducts:\n  - test_case: [one]\n    products:\n      - environment: [dev]\n" + keys);
+    EXPECT_GT(recipe.workloads.size(), 10U) << text.substr(0, 40);
+    EXPECT_LT(recipe.workloads.size(), 200U) << "each of them is 2 MB: " << text.substr(0, 40);
+    EXPECT_THAT(findings(recipe), HasSubstr("the rest is left out"));
+  }
+}
+
+TEST(Expand, OneArtifactThatIsTooLongIsRefused) {
+  std::string head = kHead;
+  std::string platforms;
+  for (int i = 0; i < 10'000; ++i) platforms += "{platforms}";
+  head.replace(head.find("dgx_a100"), 8, std::string(2000, 'p'));
+  head.insert(head.find("  script:"), "  artifacts:\n    /mnt: '" + platforms + "'\n");
+  const Recipe recipe = read(head + "products:\n  - test_case: [one]\n    products:\n      - environment: [dev]\n");
+  ASSERT_EQ(recipe.workloads.size(), 1U);
+  EXPECT_THAT(recipe.workloads[0].error.message(), HasSubstr("artifacts: \"/mnt\" becomes longer than 16777216 bytes"));
+}
+
 TEST(Expand, ABombOfAliasesIsRefused) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 9; ++i) {
