@@ -190,7 +190,17 @@ class Expander {
 
   static size_t size_of(const Workload& work, const char* key) {
     const auto found = work.spec.find(key);
-    return found == work.spec.end() ? 0 : python_repr(*found).size();
+    return found == work.spec.end() ? 0 : size_of(*found);
+  }
+
+  // Bytes of the texts in it.
+  static size_t size_of(const Value& value) {
+    if (value.is_string()) return value.get_ref<const std::string&>().size();
+    size_t bytes = 0;
+    if (value.is_structured()) {
+      for (const auto& [key, item] : value.items()) bytes += key.size() + size_of(item);
+    }
+    return bytes;
   }
 
   void finish(Workload& work) {
