@@ -74,7 +74,9 @@ class Planner {
   // A variable of --set: files go where the caller says, and nowhere by chance of the environment.
   std::string given(const char* name) const {
     const auto found = variables_.set.find(name);
-    return found == variables_.set.end() || found->second.empty() ? "" : fs::absolute(found->second).string();
+    if (found == variables_.set.end() || found->second.empty()) return "";
+    const fs::path path = fs::absolute(found->second);
+    return (path.has_filename() ? path : path.parent_path()).string();  // "/x/" is /x, not what is in it
   }
   std::string below(const std::string& name) const { return (fs::path(request_.folder) / name).string(); }
 

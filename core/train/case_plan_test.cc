@@ -47,6 +47,23 @@ class CasePlanning : public testing::Test {
 
 constexpr const char* kRegular = "TEST_TYPE: regular\nMODEL_ARGS:\n  --train-iters: 20\n";
 
+// A folder that ends with a slash would be moved into itself when it is in the way.
+TEST_F(CasePlanning, ASlashBehindAFolderChangesNothing) {
+  for (const char* name : {"TENSORBOARD_PATH", "OUTPUT_PATH", "CHECKPOINT_SAVE_PATH"}) {
+    variables_.set[name] = "/x/tb";
+    const Result<CasePlan> bare = plan(kRegular);
+    for (const char* slashes : {"/x/tb/", "/x/tb//"}) {
+      variables_.set[name] = slashes;
+      const Result<CasePlan> same = plan(kRegular);
+      ASSERT_TRUE(bare.ok() && same.ok()) << name;
+      EXPECT_EQ(to_json(same->runs[0]), to_json(bare->runs[0])) << name << "=" << slashes;
+    }
+    variables_.set.erase(name);
+  }
+  variables_.set["TENSORBOARD_PATH"] = "/x/tb/";
+  EXPECT_EQ(plan(kRegular)->runs[0].folders.tensorboard, "/x/1/tb");
+}
+
 TEST_F(CasePlanning, TwoRunsOfOneNumberAreRefused) {
   const std::string head = "TEST_TYPE: checkpoint-consistency\nMODE: pretraining\nMODEL_ARGS:\n  --train-iters: 1\n";
   const Result<CasePlan> both = plan(head + "MODEL_ARGS_02:\n  --train-iters: 1\nMODEL_ARGS_2:\n  --train-iters: 1\n");
@@ -176,8 +193,6 @@ TEST_F(CasePlanning, RepeatsAreAWholeNumber) {
   EXPECT_EQ(*repeats_of(test, variables_, 100), 3);
 }
 
-}  // namespace
-}  // namespace assay::train
 TEST_F(CasePlanning, OnceIsToldFromNotSaid) {
   const auto repeats = [this](const std::string& more) {
     TestCase test;
@@ -242,3 +257,5 @@ TEST_F(CasePlanning, LightweightReinforcementLearningIsRepeatedAndComparedAsAlwa
   EXPECT_EQ(*repeats_of(test, variables_, 100), 3);
 }
 
+}  // namespace
+}  // namespace assay::train

@@ -172,14 +172,25 @@ class CaseRun {
   }
 
   // A recorded checkpoint says of itself that it stands in the middle, for frozen-resume to go on from there.
-  void track_the_middle() const {
-    std::ofstream(fs::path(plan_.runs[0].folders.save) / "latest_checkpointed_iteration.txt")
-        << plan_.train_iters / 2 << "\n";
+  Status track_the_middle() const {
+    const fs::path path = fs::path(plan_.runs[0].folders.save) / "latest_checkpointed_iteration.txt";
+    std::ofstream tracker(path);
+    tracker << plan_.train_iters / 2 << "\n";
+    tracker.close();
+    return tracker ? Status()
+                   : infra(path.string() +
+                           ": cannot be written: the recorded checkpoint does not say that frozen-resume "
+                           "goes on from its middle");
   }
 
   void finish() {
     result_.compat = {CompatVerdict::kPassed, "nothing failed"};
-    if (plan_.record && plan_.type == TestType::kFrozenResume) track_the_middle();
+    if (plan_.record && plan_.type == TestType::kFrozenResume) {
+      if (Status tracked = track_the_middle(); !tracked.ok()) {
+        settle(tracked);
+        return;
+      }
+    }
     if (!plan_.uncompared.empty()) {
       result_.compat = {CompatVerdict::kSkipped, plan_.uncompared};
       settle(Verdict::kSkipped, fmt::format("{}: the training ended well, nothing was compared", plan_.uncompared));

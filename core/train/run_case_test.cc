@@ -57,5 +57,39 @@ TEST_F(RunCase, OneCaseThatFailsOnANodeFailsNoOtherCaseOfTheRun) {
   for (const CaseResult& one : second) EXPECT_EQ(one.verdict.verdict, Verdict::kSkipped) << one.verdict.reason;
 }
 
+// A checkpoint recorded for frozen-resume whose tracker was not written would have the next run begin at its end.
+TEST_F(RunCase, ATrackerThatCannotBeWrittenIsInfra) {
+  TestCase test;
+  test.name = "case";
+  test.config = "case/model_config.yaml";
+  discover::read_config("TEST_TYPE: frozen-resume\nMODEL_ARGS:\n  --train-iters: 4\n", test,
+                        /*needs_model_args=*/true);
+  discover::Variables variables;
+  fs::create_directories(root_ / "frozen/iter_0000002");
+  variables.set = {{"TRAINING_SCRIPT_PATH", "train.py"},
+                   {"RECORD_CHECKPOINTS", "true"},
+                   {"CHECKPOINT_LOAD_PATH", (root_ / "frozen").string()}};
+  const Result<CasePlan> plan = plan_case(test, variables, {.folder = (root_ / "out").string(), .repeat = 1});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const auto verdict_with = [&](const std::string& tracker) {
+    const Result<std::string> golden = not_found("no golden");
+    return run_case(*plan, golden,
+                    {.train =
+                         [&](const Job& job) {
+                           const fs::path file = fs::path(job.folders.save) / "latest_checkpointed_iteration.txt";
+                           fs::create_directories(file.parent_path());
+                           fs::remove(file);
+                           if (!tracker.empty()) fs::create_symlink(tracker, file);
+                           return Result<RunEnd>(RunEnd{.message = ""});
+                         }})
+        .verdict;
+  };
+  EXPECT_EQ(verdict_with("").verdict, Verdict::kSkipped) << verdict_with("").reason;
+  for (const char* tracker : {"/dev/full", "/nowhere/file"}) {  // a full disk, a lost folder
+    EXPECT_EQ(verdict_with(tracker).verdict, Verdict::kInfra) << tracker;
+    EXPECT_THAT(verdict_with(tracker).reason, HasSubstr("latest_checkpointed_iteration.txt: cannot be written"));
+  }
+}
+
 }  // namespace
 }  // namespace assay::train
