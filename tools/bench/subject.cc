@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
-#include <regex>
+#include <string_view>
 
 #include "backends/model/checkpoint/checkpoint.h"
 #include "backends/model/config/resolve_model.h"
@@ -34,13 +35,16 @@ Result<model::ArgRecord> record_of_words(const std::vector<std::string>& words) 
 
 // Names that the case's arguments use and nobody set.
 void set_unset_variables(const TestCase& test, discover::Variables* variables) {
-  static const std::regex pattern(R"(\$\{?([A-Za-z_][A-Za-z0-9_]*))");
+  constexpr std::string_view kNameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
   for (const ModelArg& arg : test.model_args.entries) {
     std::vector<std::string> texts = arg.items;
     texts.push_back(arg.text);
     for (const std::string& text : texts) {
-      for (std::sregex_iterator found(text.begin(), text.end(), pattern), end; found != end; ++found) {
-        variables->environment.emplace((*found)[1].str(), "unset");
+      for (size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at + 1)) {
+        const size_t begin = at + (text.compare(at + 1, 1, "{") == 0 ? 2 : 1);
+        const size_t end = std::min(text.find_first_not_of(kNameChars, begin), text.size());
+        if (begin < end && (text[begin] < '0' || text[begin] > '9'))
+          variables->environment.emplace(text.substr(begin, end - begin), "unset");
       }
     }
   }

@@ -3,9 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+
+#include "tests/temporary_folder.h"
+
 namespace assay::bench {
 namespace {
 
+using assay::tests::TemporaryFolder;
 using ::testing::HasSubstr;
 
 const std::string kSource = ASSAY_SOURCE_DIR;
@@ -53,6 +58,19 @@ TEST(Subject, ACheckpointAloneTellsItsShape) {
   ASSERT_TRUE(random.ok()) << random.status().message();
   EXPECT_EQ(random->config, subject->config);
   EXPECT_EQ(random->checkpoint, "");
+}
+
+TEST(Subject, NamesOfVariablesMayBeAsLongAsTheFile) {
+  const TemporaryFolder folder;
+  const std::string name(200'000, 'A');
+  std::ofstream(folder.path() / "model_config.yaml")
+      << "MODE: inference\nMODEL_ARGS:\n  --num-layers: 3\n  --hidden-size: 64\n  --num-attention-heads: 4\n"
+         "  --max-position-embeddings: 128\n  --vocab-size: 1000\n  --bf16: true\n  --load: ${"
+      << name << "}/$" << name << "_1\n";
+  const auto subject =
+      find_subject({.words = {folder.path().string()}, .checkpoint = "", .random = true, .variables = {}});
+  ASSERT_TRUE(subject.ok()) << subject.status().message().substr(0, 200);
+  EXPECT_EQ(subject->config.num_layers, 3);
 }
 
 }  // namespace
