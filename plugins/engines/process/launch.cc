@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <system_error>
 #include <utility>
 
 namespace assay::engines {
@@ -24,6 +26,25 @@ std::vector<std::string> launch_words(const ProcessOptions& options, const train
   add("--redirects", "3");
   if (fault_tolerant) words.push_back(fmt::format("--max-restarts={}", job.max_restarts));
   if (job.script_is_program) words.emplace_back("--no-python");
+  return words;
+}
+
+std::vector<std::string> script_words(const train::Job& job, const std::filesystem::path& folder,
+                                      const std::filesystem::path& programs) {
+  constexpr const char* kBlanks = " \t\n";
+  std::error_code code;
+  if (std::filesystem::is_regular_file(folder / job.script, code)) return {job.script};
+  std::vector<std::string> words;
+  for (size_t begin = job.script.find_first_not_of(kBlanks); begin != std::string::npos;) {
+    const size_t end = std::min(job.script.find_first_of(kBlanks, begin), job.script.size());
+    words.push_back(job.script.substr(begin, end - begin));
+    begin = job.script.find_first_not_of(kBlanks, end);
+  }
+  if (words.empty() || !job.script_is_program) return words;
+  const std::filesystem::path name(words.front());
+  if (name.is_relative() && std::filesystem::is_regular_file(programs / name, code)) {
+    words.front() = (programs / name).string();
+  }
   return words;
 }
 

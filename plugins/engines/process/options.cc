@@ -50,6 +50,8 @@ Status read_case(const std::string& json, CaseFacts* facts) {
   reader.strings("model_args", &facts->model_args);
   reader.string("script", &facts->script);
   reader.string("launcher", &facts->launcher);
+  reader.string("before_script", &facts->scripts.before);
+  reader.string("after_script", &facts->scripts.after);
   reader.string("checkpoint", &facts->checkpoint);
   reader.string("tokenizer", &facts->tokenizer);
   reader.number("time_limit_s", {.least = 0, .most = kMostSeconds}, &facts->time_limit_s);
@@ -115,7 +117,9 @@ const char* const kProcessOptionsSchema = R"json({
       "description": "of {launch}, on a node; GPUS_PER_NODE of the environment without it, else 8"},
     "torchrun": {"type": "array", "items": {"type": "string"}, "default": ["python", "-m", "torch.distributed.run"]},
     "ft_launcher": {"type": "array", "items": {"type": "string"}, "default": ["ft_launcher"]},
-    "case": {"type": "object", "description": "facts about the case; assay fills them in"}
+    "case": {"type": "object", "description": "facts about the case; assay fills them in", "properties": {
+      "before_script": {"type": "string", "description": "bash text around every command"},
+      "after_script": {"type": "string"}}}
   }
 })json";
 

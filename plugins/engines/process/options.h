@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/status.h"
+#include "plugins/engines/process/scripts.h"
 
 namespace assay::engines {
 
@@ -25,6 +26,7 @@ struct CaseFacts {
   std::vector<std::string> model_args;  // MODEL_ARGS as words of a command line
   std::string script;                   // ASSAY.script
   std::string launcher;                 // LAUNCHER
+  Scripts scripts;                      // BEFORE_SCRIPT and AFTER_SCRIPT, around every command
   std::string checkpoint;               // --load
   std::string tokenizer;                // --tokenizer-model
   double time_limit_s = 0;              // of the case; 0: none

@@ -328,6 +328,7 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
   host_.log(ASSAY_LOG_INFO,
             fmt::format("the command ended: {}, after {:.2f} s, at most {:.1f} MB of anonymous memory; files in {}",
                         end->text(), end->seconds, static_cast<double>(end->peak_memory) / 1e6, paths.folder.string()));
+  if (Status can = run_around(options_.facts.scripts, paths.folder / "logs", &options); !can.ok()) return can;
   Status brought;
   if (!file.empty() && file != paths.output) brought = bring_output(file, paths.output);
   const fs::path read = file.empty() ? paths.out : paths.output;

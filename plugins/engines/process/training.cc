@@ -11,34 +11,24 @@
 #include "core/train/job.h"
 #include "plugins/engines/process/launch.h"
 #include "plugins/engines/process/process.h"
+#include "plugins/engines/process/scripts.h"
 
 namespace assay::engines {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kProgramFolder = "/opt/venv/bin";
 constexpr int64_t kMostRestarts = 1'000'000;  // a folder that claims more is not of the launcher
 
-// Both scripts are evaluated in the shell that runs the program, as the harness does: the first may export variables,
-// the second may change EXIT_CODE. Neither script nor the program finds the scripts' own text in its environment.
-constexpr const char* kBetweenScripts =
-    "set -euo pipefail\n"
-    "assay_before=${ASSAY_BEFORE_SCRIPT-} assay_after=${ASSAY_AFTER_SCRIPT-}\n"
-    "unset ASSAY_BEFORE_SCRIPT ASSAY_AFTER_SCRIPT\n"
-    "if [[ -n \"$assay_before\" ]]; then eval \"$assay_before\"; fi\n"
-    "\"$@\" && EXIT_CODE=0 || EXIT_CODE=$?\n"
-    "if [[ -n \"$assay_after\" ]]; then eval \"$assay_after\"; fi\n"
-    "exit ${EXIT_CODE:-0}\n";
-
-std::vector<std::string> words_of(const ProcessOptions& options, const train::Job& job) {
+std::vector<std::string> words_of(const ProcessOptions& options, const train::Job& job, const fs::path& folder) {
   std::vector<std::string> words = job.command;
   if (words.empty()) {
     words = launch_words(options, job);
-    words.push_back(job.script);
+    const std::vector<std::string> script = script_words(job, folder, kProgramFolder);
+    words.insert(words.end(), script.begin(), script.end());
   }
   words.insert(words.end(), job.arguments.begin(), job.arguments.end());
-  if (job.before_script.empty() && job.after_script.empty()) return words;
-  words.insert(words.begin(), {"bash", "-c", kBetweenScripts, "assay"});
   return words;
 }
 
@@ -109,13 +99,13 @@ Status ProcessEngine::train(const assay_training& training, assay_training_resul
   if (code) return infra(fmt::format("{}: cannot be made: {}", logs.string(), code.message()));
   const fs::path folder = fs::absolute(job->folder.empty() ? fs::current_path(code) : fs::path(job->folder), code);
   command::CommandOptions options;
-  options.argv = words_of(options_, *job);
+  options.argv = words_of(options_, *job, folder);
   options.environment = environment_;
   add_launch_environment(folder.string(), &options.environment);
   options.environment["LOG_DIR"] = logs.string();
   for (const auto& [name, value] : job->environment) options.environment[name] = value;
-  if (!job->before_script.empty()) options.environment["ASSAY_BEFORE_SCRIPT"] = job->before_script;
-  if (!job->after_script.empty()) options.environment["ASSAY_AFTER_SCRIPT"] = job->after_script;
+  const Scripts scripts{.before = job->before_script, .after = job->after_script};
+  if (Status can = run_around(scripts, logs, &options); !can.ok()) return can;
   redactor_.add(options.environment);
   redactor_.add_words(job->arguments);
   redactor_.add_words(job->command);

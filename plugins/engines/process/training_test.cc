@@ -1,26 +1,32 @@
 #include <gmock/gmock.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/train/job.h"
+#include "plugins/engines/process/launch.h"
 #include "plugins/engines/process/process.h"
 #include "plugins/engines/toy_backend/engine_driver.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::engines {
 namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
+
+// What the caller's environment may say: nothing of what the harness exports.
+const std::vector<std::string> kPassedVariables = {"PATH",         "HOME",         "TMPDIR", "LD_LIBRARY_PATH",
+                                                   "ASAN_OPTIONS", "UBSAN_OPTIONS"};
 
 // Fake launchers: sh programs that write down their words and environment, and fail as often as they are told.
 class Training : public testing::Test {
  protected:
   Training() {
-    fs::create_directories(folder_);
     const std::string launcher = (folder_ / "launcher").string();
     std::ofstream(launcher) << "#!/bin/sh\n"
                                "log=; for word; do [ \"$prev\" = --log-dir ] && log=$word; prev=$word; done\n"
@@ -33,10 +39,13 @@ class Training : public testing::Test {
                                "done\n"
                                "exit ${FAKE_EXIT:-0}\n";
     fs::permissions(launcher, fs::perms::owner_all);
-    Result<std::unique_ptr<ProcessEngine>> engine = open_on_toy<ProcessEngine>(
-        &model_, host_,
-        nlohmann::json{{"torchrun", {launcher, "torch"}}, {"ft_launcher", {launcher, "ft"}}, {"kill_grace", 0.1}}
-            .dump());
+    Result<std::unique_ptr<ProcessEngine>> engine =
+        open_on_toy<ProcessEngine>(&model_, host_,
+                                   nlohmann::json{{"torchrun", {launcher, "torch"}},
+                                                  {"ft_launcher", {launcher, "ft"}},
+                                                  {"kill_grace", 0.1},
+                                                  {"pass_environment", kPassedVariables}}
+                                       .dump());
     EXPECT_TRUE(engine.ok()) << engine.status().message();
     engine_ = *std::move(engine);
     job_.name = "pretraining/case";
@@ -45,7 +54,6 @@ class Training : public testing::Test {
     job_.folders.logs = (folder_ / "logs").string();
     job_.folder = folder_.string();
   }
-  ~Training() override { fs::remove_all(folder_); }
 
   Status run_job() {
     const std::string text = train::to_json(job_);
@@ -61,7 +69,8 @@ class Training : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  const fs::path folder_ = fs::path(testing::TempDir()) / ("training_test." + std::to_string(::getpid()));
+  const tests::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   ToyModel model_;
   ToyHost host_{&model_};
   std::unique_ptr<ProcessEngine> engine_;
@@ -87,11 +96,32 @@ TEST_F(Training, StartsTheLaunchLineOfTheHarness) {
                                   HasSubstr("[--redirects][3][--max-restarts=3][--no-python][pretrain_gpt.py]")));
 }
 
+TEST_F(Training, AScriptOfSeveralWordsIsSplitAsAShellDoes) {
+  job_.script = "nemo_of_ours llm  pretrain -y --factory x ";
+  job_.script_is_program = true;
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_THAT(log("words"),
+              HasSubstr("[--no-python][nemo_of_ours][llm][pretrain][-y][--factory][x][--train-iters][4][--x][a b]"));
+  fs::create_directories(folder_ / "programs");
+  std::ofstream(folder_ / "programs/nemo_of_ours") << "";
+  const auto words = [this] { return script_words(job_, folder_, folder_ / "programs"); };
+  EXPECT_EQ(words().front(), (folder_ / "programs/nemo_of_ours").string()) << "where the harness takes it from";
+  job_.script_is_program = false;
+  EXPECT_EQ(words().front(), "nemo_of_ours");
+  job_.script = "my script.py";
+  EXPECT_THAT(words(), ElementsAre("my", "script.py"));
+  std::ofstream(folder_ / "my script.py") << "";
+  EXPECT_THAT(words(), ElementsAre("my script.py")) << "a file of that name";
+}
+
 TEST_F(Training, ExportsWhatTheHarnessExports) {
   ::setenv("NCCL_ALGO", "Tree", 1);
   engine_.reset();
+  std::vector<std::string> passed = kPassedVariables;
+  passed.emplace_back("NCCL_ALGO");
   Result<std::unique_ptr<ProcessEngine>> engine = open_on_toy<ProcessEngine>(
-      &model_, host_, nlohmann::json{{"torchrun", {(folder_ / "launcher").string()}}}.dump());
+      &model_, host_,
+      nlohmann::json{{"torchrun", {(folder_ / "launcher").string()}}, {"pass_environment", passed}}.dump());
   ::unsetenv("NCCL_ALGO");
   engine_ = *std::move(engine);
   job_.environment = {{"OWN", "x"}, {"NCCL_PROTO", "LL"}};
@@ -143,7 +173,9 @@ TEST_F(Training, ACommandOfItsOwnAndLimits) {
 
 TEST_F(Training, OptionsOfCommandsHoldOfItOrAreRefused) {
   const auto open_with = [this](const nlohmann::json& more) {
-    nlohmann::json options = {{"torchrun", {(folder_ / "launcher").string(), "torch"}}, {"kill_grace", 0.1}};
+    nlohmann::json options = {{"torchrun", {(folder_ / "launcher").string(), "torch"}},
+                              {"kill_grace", 0.1},
+                              {"pass_environment", kPassedVariables}};
     options.update(more);
     engine_ = *open_on_toy<ProcessEngine>(&model_, host_, options.dump());
   };
