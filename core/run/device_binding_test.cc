@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "assay/golden.h"
 #include "core/plugin/registry.h"
@@ -151,10 +154,23 @@ TEST_F(DeviceBinding, TheWorkerSeesItsDeviceAlone) {
 
 TEST_F(DeviceBinding, SharersGoTogetherAndOthersDoNotWaitForADevice) {
   options_.jobs = 6;
-  for (int i = 0; i < 4; ++i) add_group("slow 400", 2);
+  const std::string go = dir_ / "go";
+  for (int i = 0; i < 4; ++i) add_group("await " + go, 2);
   add_group("slow 10", 1);
   add_group("slow 10", 0, "");
+  // The sharers go on once all of them are there and the one without a device is over, or after a minute.
+  std::thread watcher([&] {
+    for (int i = 0; i < 6000; ++i) {
+      if (fs::exists(dir_ / "out/results.jsonl") && events(event::kWorkerStarted) >= 5 &&
+          events(event::kCaseFinished) >= 1) {
+        break;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    std::ofstream{go};
+  });
   const auto most = most_at_once();
+  watcher.join();
   EXPECT_EQ(most.at(kVariable + "=4"), 2);
   EXPECT_EQ(most.at(kVariable + "=GPU-6"), 2);
   EXPECT_EQ(most.at(""), 1);

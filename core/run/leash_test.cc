@@ -14,6 +14,7 @@
 
 #include "core/command/process_table.h"
 #include "core/run/event_file.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::run {
 namespace {
@@ -25,15 +26,11 @@ namespace fs = std::filesystem;
 class LeashTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) / ("assay_leash_" + std::to_string(::getpid()));
-    fs::remove_all(dir_);
-    fs::create_directories(dir_);
     plan_.run_id = "run";
     plan_.worker = "w000";
     plan_.heartbeat = dir_ / "heartbeat";
     plan_.heartbeat_seconds = 0.5;
   }
-  void TearDown() override { fs::remove_all(dir_); }
   // A child that waits on its leash for a while, and its exit code. The heart of run `heart` (empty: none) begins to
   // beat and `meanwhile` is done once the child is there: it is made while this process has one thread.
   int on_leash(std::chrono::milliseconds most, const std::string& heart = "",
@@ -63,18 +60,20 @@ class LeashTest : public ::testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  fs::path dir_;
+  const tests::TemporaryFolder folder_;
+  const fs::path& dir_ = folder_.path();
   WorkerPlan plan_;
 };
 
 TEST_F(LeashTest, AWorkerWithoutSignsOfLifeEndsItself) {
-  EXPECT_EQ(on_leash(10s), Leash::kOrphaned);
+  EXPECT_EQ(on_leash(100s), Leash::kOrphaned);
   const Result<std::string> text = read_file(dir_ / "events");
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("worker_orphaned"));
 }
 
 TEST_F(LeashTest, WhatLeftItsParentsItsGroupAndItsSessionEndsWithTheWorker) {
+  plan_.heartbeat_seconds = 3;  // until then the daemon has to be there
   const fs::path note = dir_ / "daemon";
   const pid_t child = ::fork();
   if (child == 0) {
@@ -85,7 +84,7 @@ TEST_F(LeashTest, WhatLeftItsParentsItsGroupAndItsSessionEndsWithTheWorker) {
       std::ofstream(note) << ::getpid() << std::endl;
       for (;;) ::pause();
     }
-    std::this_thread::sleep_for(20s);
+    std::this_thread::sleep_for(100s);
     ::_exit(0);
   }
   int status = 0;
@@ -100,9 +99,12 @@ TEST_F(LeashTest, WhatLeftItsParentsItsGroupAndItsSessionEndsWithTheWorker) {
   ::kill(daemon, SIGKILL);
 }
 
-TEST_F(LeashTest, AHeartbeatKeepsItAlive) { EXPECT_EQ(on_leash(1500ms, "run"), -SIGKILL); }
+TEST_F(LeashTest, AHeartbeatKeepsItAlive) {
+  plan_.heartbeat_seconds = 3;  // the heart may miss sixty beats
+  EXPECT_EQ(on_leash(5s, "run"), -SIGKILL);
+}
 
-TEST_F(LeashTest, TheHeartbeatOfAnotherRunIsNone) { EXPECT_EQ(on_leash(10s, "another"), Leash::kOrphaned); }
+TEST_F(LeashTest, TheHeartbeatOfAnotherRunIsNone) { EXPECT_EQ(on_leash(100s, "another"), Leash::kOrphaned); }
 
 TEST_F(LeashTest, ALaterSessionRefusesWhatStartsAndEndsWhatRuns) {
   plan_.heartbeat_seconds = 400;  // looked at every 2 s
@@ -111,7 +113,7 @@ TEST_F(LeashTest, ALaterSessionRefusesWhatStartsAndEndsWhatRuns) {
     while (!fs::exists(dir_ / "events.claim")) std::this_thread::sleep_for(5ms);
     ASSERT_TRUE(write_file(plan_.heartbeat, "run 7 0\n").ok());
   };
-  EXPECT_EQ(on_leash(20s, "", resumed), Leash::kOrphaned);
+  EXPECT_EQ(on_leash(100s, "", resumed), Leash::kOrphaned);
   EXPECT_FALSE(fs::exists(dir_ / "events")) << "the runner does not read them any more";
   EXPECT_EQ(Leash::tie(plan_, dir_ / "events").status().code(), StatusCode::kCancelled);
   plan_.worker = "w007";
@@ -125,7 +127,7 @@ TEST_F(LeashTest, ARevocationIsNotUndoneByWhoeverClaimsAtTheSameTime) {
     Leash::revoke(dir_ / "events");
     ASSERT_TRUE(write_file(dir_ / "events.claim", *claim).ok());  // the worker's own, written over what was there
   };
-  EXPECT_EQ(on_leash(10s, "run", revoke), Leash::kOrphaned);
+  EXPECT_EQ(on_leash(100s, "run", revoke), Leash::kOrphaned);
 }
 
 TEST_F(LeashTest, ARevokedClaimEndsItAndAllThatFollow) {
@@ -133,7 +135,7 @@ TEST_F(LeashTest, ARevokedClaimEndsItAndAllThatFollow) {
     while (!fs::exists(dir_ / "events.claim")) std::this_thread::sleep_for(5ms);
     Leash::revoke(dir_ / "events");
   };
-  EXPECT_EQ(on_leash(10s, "run", revoke), Leash::kOrphaned);
+  EXPECT_EQ(on_leash(100s, "run", revoke), Leash::kOrphaned);
   EXPECT_EQ(Leash::tie(plan_, dir_ / "events").status().code(), StatusCode::kCancelled);
 }
 

@@ -9,6 +9,7 @@
 //   garbage     prints lines that look like events, then finishes
 //   env NAME    finishes; the generated text is the value of that environment variable
 //   slow MS     finishes after that many milliseconds
+//   await FILE  finishes once FILE is there; take FILE also removes it, so that the next one waits again
 //   turns FILE WORD...  finishes; the text is the first WORD the first time, the second the second time and so on, as
 //               counted in FILE; the last one stays. WORD! means the text WORD with one token more; segv ends the
 //               process, fail fails
@@ -110,6 +111,9 @@ Status act(const std::string& word, const std::string& rest) {
   if (word == "break") return assay::internal("the engine broke");
   if (word == "spawn") spawn(rest);
   if (word == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(rest)));
+  while ((word == "await" && ::access(rest.c_str(), F_OK) != 0) || (word == "take" && ::unlink(rest.c_str()) != 0)) {
+    ::usleep(5000);
+  }
   if (word == "garbage") {
     std::puts("{\"event\": \"case_finished\", \"case\": 7}\n{\"event\"");
     std::fputs("\x01\xff not a line", stderr);

@@ -9,6 +9,7 @@
 
 #include "assay/sdk.hpp"
 #include "plugins/launchers/common/tool.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::launchers {
 namespace {
@@ -21,16 +22,6 @@ using Json = nlohmann::json;
 
 class Commands : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) /
-           (std::string("assay_command_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(dir_);
-    fs::create_directories(dir_);
-  }
-  void TearDown() override {
-    launcher_.reset();
-    fs::remove_all(dir_);
-  }
   void open(const Json& options) {
     const std::string text = options.dump();
     const std::string folder = dir_;
@@ -54,7 +45,7 @@ class Commands : public ::testing::Test {
     return found.ok() ? *found : std::vector<State>();
   }
   std::vector<State> at_end(uint64_t id) {
-    const auto limit = std::chrono::steady_clock::now() + 20s;
+    const auto limit = std::chrono::steady_clock::now() + 100s;
     std::vector<State> found = states(id);
     while (std::chrono::steady_clock::now() < limit &&
            !std::all_of(found.begin(), found.end(), [](const State& state) { return state.over(); })) {
@@ -64,7 +55,7 @@ class Commands : public ::testing::Test {
     return found;
   }
   void await(const std::string& file) const {
-    for (int i = 0; i < 1000 && !fs::exists(dir_ / file); ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 6000 && !fs::exists(dir_ / file); ++i) std::this_thread::sleep_for(10ms);
     EXPECT_TRUE(fs::exists(dir_ / file)) << file;
   }
   std::string text(const std::string& file) const {
@@ -78,7 +69,8 @@ class Commands : public ::testing::Test {
     return file;
   }
 
-  fs::path dir_;
+  const tests::TemporaryFolder folder_;
+  const fs::path& dir_ = folder_.path();
   std::unique_ptr<CommandLauncher> launcher_;
 };
 
@@ -109,6 +101,7 @@ TEST_F(Commands, HostsTakeTurnsAndOneThatIsDownIsLeftOut) {
       "echo $host >>" +
       (dir_ / "hosts").string() + "\nexec \"$@\"");
   open({{"start", {ssh, "{host}", "{script}"}}, {"hosts", {"up:2", "down:1"}}, {"host_failures", 2}});
+  const auto begin = std::chrono::steady_clock::now();
   const auto ends = at_end(*launcher_->start(job({"exit 0", "exit 0", "exit 0", "exit 0", "exit 0", "exit 0"})));
   int lost = 0;
   for (const State& state : ends) {
@@ -121,7 +114,11 @@ TEST_F(Commands, HostsTakeTurnsAndOneThatIsDownIsLeftOut) {
       EXPECT_EQ(state.where, "up");
     }
   }
-  EXPECT_EQ(lost, 1) << "then it rested for a second";
+  if (std::chrono::steady_clock::now() - begin < 1s) {
+    EXPECT_EQ(lost, 1) << "then it rested for a second";
+  } else {
+    EXPECT_TRUE(lost == 1 || lost == 2) << lost << ": and got no more tasks";
+  }
 }
 
 TEST_F(Commands, WithoutAHostThatWorksTheRestIsLost) {
@@ -139,7 +136,7 @@ TEST_F(Commands, SlotsAndTheJobsLimitHoldTasksBack) {
   std::this_thread::sleep_for(300ms);
   EXPECT_EQ(states(id)[2].phase, ASSAY_TASK_WAITING);
   EXPECT_TRUE(launcher_->cancel(id, 0).ok());
-  for (int i = 0; i < 500 && !states(id)[2].over(); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 6000 && !states(id)[2].over(); ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(states(id)[2].phase, ASSAY_TASK_EXITED);
   Job one = job({"sleep 30", "exit 0"});
   one.most_at_once = 1;
@@ -170,18 +167,20 @@ TEST_F(Commands, ATimeLimitIsALoss) {
 
 // Its far end may go on where the process that stands for it ended.
 TEST_F(Commands, CancelIsRunForATaskThatIsLostOrPassesItsTime) {
-  const Json cancel = {"sh", "-c", "echo {index} >>" + (dir_ / "cancelled").string()};
+  const Json cancel = {"sh", "-c", "echo {name} {index} >>" + (dir_ / "cancelled").string()};
   open({{"start", {"{argv}"}}, {"cancel", cancel}});
-  Job made = job({"exit 255", "sleep 30", "exit 3"});
-  made.seconds = 1;
-  const auto ends = at_end(*launcher_->start(made));
-  EXPECT_TRUE(ends[0].again);
-  EXPECT_THAT(ends[0].reason, HasSubstr("exit code 255"));
-  EXPECT_FALSE(ends[1].again);
-  EXPECT_THAT(ends[1].reason, HasSubstr("time limit of 1 s reached"));
-  EXPECT_EQ(ends[2].exit_code, 3);
+  const auto ends = at_end(*launcher_->start(job({"exit 3", "exit 255"})));
+  EXPECT_EQ(ends[0].exit_code, 3);
+  EXPECT_TRUE(ends[1].again);
+  EXPECT_THAT(ends[1].reason, HasSubstr("exit code 255"));
+  Job slow = job({"sleep 300"});
+  slow.name = "slow";
+  slow.seconds = 1;
+  const auto late = at_end(*launcher_->start(slow));
+  EXPECT_FALSE(late[0].again);
+  EXPECT_THAT(late[0].reason, HasSubstr("time limit of 1 s reached"));
   launcher_.reset();
-  EXPECT_EQ(text("cancelled"), "0\n1\n");
+  EXPECT_EQ(text("cancelled"), "job 1\nslow 0\n");
 }
 
 TEST_F(Commands, WhatTheProcessSaysAsItFailsIsTheReason) {
@@ -204,7 +203,7 @@ TEST_F(Commands, WithAPollTheTaskHasAnIdOfItsOwn) {
   EXPECT_EQ(at_end(id)[0].exit_code, 3);
   std::ofstream(state) << "running\n";
   const uint64_t second = *launcher_->start(job({"true"}));
-  for (int i = 0; i < 500 && text("polled").size() < 22; ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 6000 && text("polled").size() < 22; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_TRUE(launcher_->cancel(second, std::nullopt).ok());
   await("cancelled");
   EXPECT_EQ(at_end(second)[0].phase, ASSAY_TASK_LOST);
@@ -219,7 +218,7 @@ TEST_F(Commands, ATaskThatExitedWithoutANumberIsNotOver) {
           {"cancel", {"true"}}});
     const uint64_t id = *launcher_->start(job({"true"}));
     await("polled");
-    for (int i = 0; i < 500 && states(id)[0].reason.empty() && !states(id)[0].over(); ++i) {
+    for (int i = 0; i < 6000 && states(id)[0].reason.empty() && !states(id)[0].over(); ++i) {
       std::this_thread::sleep_for(10ms);
     }
     EXPECT_EQ(states(id)[0].phase, ASSAY_TASK_RUNNING) << said;
@@ -237,18 +236,17 @@ TEST_F(Commands, ATaskThatWaitsSaysSoAndItsTimeBeginsWhenItRuns) {
         {"cancel", {"sh", "-c", "echo {id} >" + (dir_ / "cancelled").string()}}});
   std::ofstream(state) << "waiting\n";
   Job made = job({"true"});
-  made.seconds = 3;
+  made.seconds = 6;  // the first answer has to come within it
   const uint64_t id = *launcher_->start(made);
   const auto wait_for = [&](assay_task_phase phase) {
-    for (int i = 0; i < 800 && states(id)[0].phase != phase; ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 6000 && states(id)[0].phase != phase; ++i) std::this_thread::sleep_for(10ms);
     EXPECT_EQ(states(id)[0].phase, phase) << states(id)[0].reason;
   };
   await("polled");
   wait_for(ASSAY_TASK_WAITING);
-  std::this_thread::sleep_for(4s);
+  std::this_thread::sleep_for(7s);
   EXPECT_EQ(states(id)[0].phase, ASSAY_TASK_WAITING) << "longer than its limit";
   std::ofstream(state) << "running\n";
-  wait_for(ASSAY_TASK_RUNNING);
   wait_for(ASSAY_TASK_LOST);
   EXPECT_THAT(states(id)[0].reason, HasSubstr("time limit"));
   EXPECT_EQ(text("cancelled"), "task-1\n");
@@ -269,7 +267,7 @@ TEST_F(Commands, AStartThatPassesItsTimeAfterItToldAnIdIsCancelled) {
   open({{"start", {"sh", "-c", "echo task-8; exec sleep 30", "{script}"}},
         {"poll", {"echo", "running"}},
         {"cancel", {"sh", "-c", "echo {id} >>" + (dir_ / "cancelled").string()}},
-        {"command_seconds", 0.5}});
+        {"command_seconds", 3}});
   const auto ends = at_end(*launcher_->start(job({"true"})));
   EXPECT_EQ(text("cancelled"), "task-8\n");
   EXPECT_THAT(ends[0].reason, HasSubstr("start failed: time limit"));
@@ -277,20 +275,20 @@ TEST_F(Commands, AStartThatPassesItsTimeAfterItToldAnIdIsCancelled) {
 
 // Whatever command hangs: whoever asks is answered, and other tasks go on.
 TEST_F(Commands, ACommandThatHangsHoldsNobodyUp) {
-  const std::string hangs = "touch " + (dir_ / "asked").string() + "; exec sleep 30";
+  const std::string hangs = "touch " + (dir_ / "asked").string() + "; exec sleep 300";
   open({{"start", {"sh", "-c", "echo task-{index}", "{script}"}},
         {"poll", {"sh", "-c", "if [ {id} = task-0 ]; then " + hangs + "; fi; echo exited 5"}},
         {"cancel", {"sh", "-c", "echo {id} >>" + (dir_ / "cancelled").string()}}});
   const uint64_t id = *launcher_->start(job({"true", "true"}));
   await("asked");
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 400 && !states(id)[1].over(); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 6000 && !states(id)[1].over(); ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(states(id)[1].exit_code, 5);
   EXPECT_TRUE(launcher_->cancel(id, std::nullopt).ok());
   EXPECT_EQ(at_end(id)[0].phase, ASSAY_TASK_LOST);
   EXPECT_EQ(text("cancelled"), "task-0\n");
   launcher_.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 50s) << "a command may take 60 s";
 }
 
 TEST_F(Commands, ACancelThatFailsIsTold) {

@@ -6,6 +6,7 @@
 #include "assay/sdk.hpp"
 #include "plugins/launchers/common/job.h"
 #include "plugins/launchers/common/tool.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::launchers {
 namespace {
@@ -14,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-const std::filesystem::path kFolder = ::testing::TempDir();
+const std::filesystem::path kFolder = ::testing::TempDir();  // tools name their files by the process
 
 TEST(ShellQuoting, AShellReadsEveryWordBackAsItWas) {
   const std::vector<std::string> words = {"plain", "two words", "it's", "\"double\"", "new\nline", "$HOME `id` \\",
@@ -51,11 +52,11 @@ TEST(Tool, SaysWhatItSaidAndIsEndedAtItsTimeLimit) {
 }
 
 TEST(Script, IsReadableByItsOwnerAlone) {
-  const std::filesystem::path file = kFolder / "assay_script_test.sh";
+  const tests::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "script.sh";
   std::ofstream(file) << "older";
   ASSERT_TRUE(write_script(file, "#!/bin/sh\n").ok());
   EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms::owner_all);
-  std::filesystem::remove(file);
 }
 
 TEST(JobOfTheAbi, IsCopiedAndChecked) {
