@@ -21,6 +21,7 @@
 #include "core/run/process.h"
 #include "core/run/repeat_count.h"
 #include "core/run/result_path.h"
+#include "core/train/uncompared.h"
 
 namespace assay::run {
 namespace {
@@ -86,6 +87,12 @@ std::string engine_options(const plugin::Plugin& engine, const discover::EngineO
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// It takes the case's scripts: options_schema says so of its property "case".
+bool runs_scripts(const plugin::Plugin& engine) {
+  const Json::json_pointer place("/properties/case/properties/before_script");
+  return Json::parse(engine.options_schema, nullptr, false).contains(place);
+}
+
 // Weights of the model, roughly: only the order of groups depends on it.
 double weight_elements(const model::ModelConfig& config) {
   const double width = config.hidden_size;
@@ -106,13 +113,7 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   }
   PreparedCase prepared;
   if (Status taken = take_env_vars(test, &prepared); !taken.ok()) return taken;
-  if (!test.before_script.empty() || !test.after_script.empty()) {
-    return unsupported(fmt::format(
-        "{}: the case has {} {}, which a run of inference never executes (--allow-scripts admits those of training "
-        "cases alone): do in ENV_VARS or before the run what it does, and take it out",
-        test.config, test.before_script.empty() ? "an" : "a",
-        test.before_script.empty() ? "AFTER_SCRIPT" : "BEFORE_SCRIPT"));
-  }
+  if (Status admitted = check_scripts(test, engine); !admitted.ok()) return admitted;
   Result<discover::ParsedArguments> arguments = discover::read_arguments(test, variables_);
   if (!arguments) return arguments.status();
   CaseOrder& order = prepared.order;
@@ -123,7 +124,8 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   const Result<int> repeats =
       repeats_wanted(options_, settings, written == prepared.env_vars.end() ? nullptr : &written->second);
   if (!repeats) return repeats.status().with(test.config);
-  order.repeats = *repeats;
+  if (golden) order.uncompared = train::why_uncompared(test, variables_);
+  order.repeats = order.uncompared.empty() ? *repeats : std::max(options_.repeat, 1);
   order.record_quantities = options_.record_quantities;
   order.tolerances = test.assay.tolerance;
   if (golden) {
@@ -165,6 +167,8 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
     Result<Json> made = case_member(test, *options, variables_, limits_of(test, settings));
     if (!made) return made.status();
     facts = *std::move(made);
+    if (!test.before_script.empty()) facts["before_script"] = test.before_script;
+    if (!test.after_script.empty()) facts["after_script"] = test.after_script;
     order.passes = 1;  // the arguments say it to the engine
   }
   order.engine_options =
@@ -250,6 +254,22 @@ Status CasePreparer::take_env_vars(const TestCase& test, PreparedCase* prepared)
     prepared->env_vars[variable.name] = variable.value;
   }
   return {};
+}
+
+Status CasePreparer::check_scripts(const TestCase& test, const plugin::Plugin& engine) const {
+  if (test.before_script.empty() && test.after_script.empty()) return {};
+  const std::string which = test.before_script.empty() ? "an AFTER_SCRIPT" : "a BEFORE_SCRIPT";
+  if (!runs_scripts(engine)) {
+    return unsupported(fmt::format(
+        "{}: the case has {}, and engine {} starts no program for it to run around: do in ENV_VARS or before the run "
+        "what it does and take it out, or choose an engine that runs a command (--engine process)",
+        test.config, which, engine.name));
+  }
+  if (options_.allow_scripts) return {};
+  return unsupported(
+      fmt::format("{}: the case has {}, which runs as a shell script of this machine: look at it, then allow it with "
+                  "--allow-scripts",
+                  test.config, which));
 }
 
 // What the supervisor holds the case to.

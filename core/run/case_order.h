@@ -33,12 +33,14 @@ class CasePreparer {
   // `id` names the case's folder below cases/. With `golden` false the case is judged by a relation: known completions
   // are not looked for, --output-path is not written, and `cost` is that of one token. Fails with the line that becomes
   // the verdict: unset variables, arguments that are unknown or cannot be honoured, prompts or a checkpoint that are
-  // missing, LD_* in ENV_VARS without allow_scripts (kInvalid, kNotFound, kUnsupported); a disk that fails (kInfra).
+  // missing, LD_* in ENV_VARS or scripts without allow_scripts, scripts for an engine that runs none (kInvalid,
+  // kNotFound, kUnsupported); a disk that fails (kInfra).
   // `settings.timeout` is that of the case.
   Result<PreparedCase> prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine, bool golden,
                                const CaseSettings& settings);
 
  private:
+  Status check_scripts(const TestCase& test, const plugin::Plugin& engine) const;
   Status take_env_vars(const TestCase& test, PreparedCase* prepared) const;
   static Status check_results(const TestCase& test, const CaseOrder& order, const discover::EngineOptions& options,
                               const std::filesystem::path& own);

@@ -1,6 +1,7 @@
 // A case run and judged: by its golden, or by a relation between runs of its own.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -41,6 +42,21 @@ CaseVerdict failed(const std::vector<FailedRequest>& failures, size_t requests) 
   std::string reason = fmt::format("request {}: {}", first.id, first.message);
   if (failures.size() > 1) reason += fmt::format(" ({} of {} requests failed)", failures.size(), requests);
   return {first.code == StatusCode::kInfra ? Verdict::kInfra : Verdict::kInvalid, reason, "", {}};
+}
+
+// The requests lack results and nothing else: none was refused or cancelled.
+bool ran_to_the_end(const std::vector<FailedRequest>& failures) {
+  return std::all_of(failures.begin(), failures.end(), [](const FailedRequest& failure) {
+    return failure.code == StatusCode::kInvalid && !failure.refused;
+  });
+}
+
+// Nothing is to be compared: the case is over once its requests, or its program, have ended well. `but`: what is wrong
+// with the results all the same.
+CaseVerdict uncompared(const CaseOrder& order, const std::string& but = "") {
+  std::string reason = order.uncompared + ": the run ended well, nothing was compared";
+  if (!but.empty()) reason += "; its results could not have been: " + but;
+  return {Verdict::kSkipped, std::move(reason), "", {}};
 }
 
 }  // namespace
@@ -84,6 +100,12 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
                     .tokenizer_json = model_.tokenizer_json()};
   Measured measured;
   Result<SessionResult> session = run_passes(order, input, &measured);
+  // A program that has ended well and wrote nothing of use is not at fault where nobody would have looked.
+  const bool forgiving = !order.uncompared.empty() && engine_.can(ASSAY_CAP_TRAIN);
+  if (!session && forgiving && measured.ran && session.status().code() == StatusCode::kInvalid) {
+    judged.verdict = uncompared(order, session.status().message());
+    return judged;
+  }
   if (!session) {
     judged.verdict = {verdict_of_engine(session.status().code()), session.status().message(), "", {}};
     // An engine that refuses what it is opened with did not fail: nothing ran.
@@ -112,7 +134,13 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
     judged.verdict = {Verdict::kInfra, written.message(), "", {}};
   } else if (!session->failed.empty()) {
     judged.verdict = failed(session->failed, order.prompts.size());
-    judged.engine_failed = true;
+    if (forgiving && ran_to_the_end(session->failed)) {
+      judged.verdict = uncompared(order, judged.verdict.reason);
+    } else {
+      judged.engine_failed = true;
+    }
+  } else if (!order.uncompared.empty()) {
+    judged.verdict = uncompared(order);
   } else {
     Json judging = make_event(event::kJudgingStarted);
     judging["case"] = order.id;

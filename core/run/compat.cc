@@ -1,10 +1,9 @@
 #include "core/run/compat.h"
 
-#include <algorithm>
-
 #include "assay/golden.h"
 #include "core/compat/megatron_inference.h"
 #include "core/discover/yaml_tree.h"
+#include "core/train/uncompared.h"
 
 namespace assay::run {
 namespace {
@@ -15,21 +14,15 @@ CompatVerdict failed(const Status& status) {
   return {CompatVerdict::kFailed, "FileNotFoundError: " + status.message()};
 }
 
-bool has_variable(const TestCase& test, const std::string& name, const std::string& value) {
-  return std::any_of(test.env_vars.begin(), test.env_vars.end(),
-                     [&](const EnvVar& variable) { return variable.name == name && variable.value == value; });
-}
-
 }  // namespace
 
-CompatCase compat_case(const TestCase& test, const std::map<std::string, std::string>& environment) {
-  const auto lightweight = environment.find("ENABLE_LIGHTWEIGHT_MODE");
+CompatCase compat_case(const TestCase& test, const discover::Variables& variables, const std::string& golden) {
   return {.mode = test.mode,
           .test_type = test.test_type,
           .metrics = test.written_metrics,
-          .lightweight = (lightweight != environment.end() && lightweight->second == "true") ||
-                         has_variable(test, "ENABLE_LIGHTWEIGHT_MODE", "true"),
-          .skips = has_variable(test, "SKIP_PYTEST", "1")};
+          .uncompared = train::why_uncompared(test, variables),
+          .xpass = test.test_evaluation == "xpass",
+          .golden = golden};
 }
 
 CompatVerdict judge_compat_files(const std::string& golden, const std::string& actual, const CompatMetrics& metrics,
@@ -45,18 +38,22 @@ CompatVerdict judge_compat_files(const std::string& golden, const std::string& a
 std::optional<CompatVerdict> judge_compat(const CompatCase& of, const std::string& environment,
                                           const CaseOutcome& outcome) {
   if (!outcome.relation.empty() || of.mode != "inference") return std::nullopt;
-  if (outcome.verdict.verdict == Verdict::kSkipped) return std::nullopt;
-  if (of.lightweight || of.skips) {
-    return CompatVerdict{CompatVerdict::kSkipped, of.skips ? "SKIP_PYTEST is 1" : "ENABLE_LIGHTWEIGHT_MODE is true"};
+  const bool ran = outcome.summary.requests > 0;
+  if (outcome.verdict.verdict == Verdict::kSkipped && !(ran && !of.uncompared.empty())) return std::nullopt;
+  if (!of.uncompared.empty()) {
+    if (outcome.verdict.verdict == Verdict::kSkipped) return CompatVerdict{CompatVerdict::kSkipped, of.uncompared};
+    if (of.xpass) return CompatVerdict{CompatVerdict::kPassed, "Training failed as expected."};
+    return CompatVerdict{CompatVerdict::kFailed, "Training failed."};
   }
   if (outcome.actual.empty()) return failed(not_found("no results, the run failed before they were compared"));
   if (of.test_type != "frozen-start") {
     return CompatVerdict{CompatVerdict::kSkipped,
                          "TEST_TYPE '" + of.test_type + "': inference is compared for frozen-start alone"};
   }
+  if (!of.golden.empty()) return judge_compat_files(of.golden, outcome.actual, of.metrics, false);
   const Result<GoldenChoice> golden = resolve_golden(outcome.path, environment, outcome.summary.platform);
   if (!golden) return failed(golden.status());
-  return judge_compat_files(golden->path, outcome.actual, of.metrics, of.lightweight);
+  return judge_compat_files(golden->path, outcome.actual, of.metrics, false);
 }
 
 }  // namespace assay::run

@@ -61,7 +61,7 @@ class Call {
       if (submitted.ok()) {
         open_ids_.insert(request.id);
       } else {
-        fail(request.id, submitted.code(), submitted.message());
+        fail(request.id, submitted.code(), submitted.message(), /*refused=*/true);
       }
     }
   }
@@ -148,8 +148,8 @@ class Call {
     return order_.request_ids.empty() ? std::to_string(order_.first_id + place) : order_.request_ids.at(place);
   }
 
-  void fail(uint64_t id, StatusCode code, const std::string& message) {
-    result_.failed.push_back({name_of(id), code, message});
+  void fail(uint64_t id, StatusCode code, const std::string& message, bool refused = false) {
+    result_.failed.push_back({.id = name_of(id), .code = code, .message = message, .refused = refused});
     if (listener_.failed) listener_.failed(result_.failed.back());
   }
 

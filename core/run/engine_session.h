@@ -34,6 +34,7 @@ struct FailedRequest {
   std::string id;
   StatusCode code = StatusCode::kInternal;
   std::string message;
+  bool refused = false;  // when it was submitted: nothing ran for it
 };
 
 // What came of the requests of one case.

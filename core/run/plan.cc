@@ -136,7 +136,7 @@ class Planner {
     planned.timeout = timeout_of(test);
     if (!ready.prepared.order.training.empty()) planned.timeout += kTrainingGrace;
     planned.declarations = declarations_of(test);
-    if (options_.compat) planned.compat = compat_case(test, options_.environment);
+    if (options_.compat) planned.compat = compat_case(test, variables_, options_.golden.string());
     planned.memory_limit = test.assay.memory_limit.value_or(0);
     planned.order = ready.prepared.order;
     planned.order.id = id;

@@ -80,8 +80,8 @@ TEST_F(Run, ProblemOfOneCaseCostsThatCaseAlone) {
   EXPECT_THAT(reason("unset_variable"), AllOf(HasSubstr("NOWHERE_SET"), HasSubstr("--set")));
   EXPECT_THAT(reason("no_engine"), HasSubstr("no engine 'absent'"));
   EXPECT_THAT(reason("preload"), AllOf(HasSubstr("LD_PRELOAD"), HasSubstr("--allow-scripts")));
-  EXPECT_THAT(reason("script"),
-              AllOf(HasSubstr("a BEFORE_SCRIPT"), HasSubstr("--allow-scripts admits those of training")));
+  EXPECT_THAT(reason("script"), AllOf(HasSubstr("a BEFORE_SCRIPT"), HasSubstr("engine misbehaving starts no program"),
+                                      HasSubstr("--engine process")));
   EXPECT_THAT(reason("no_prompts"), HasSubstr("prompts.jsonl"));
   EXPECT_THAT(reason("broken"), HasSubstr("model_config.yaml"));
   EXPECT_THAT(reason("bad_golden"), HasSubstr("golden_values_dev_here.json"));

@@ -45,6 +45,7 @@ void visit_order(Order& o, Visit&& visit) {
   visit("output_path", o.output_path);
   visit("deterministic", o.deterministic);
   visit("golden", o.golden);
+  visit("uncompared", o.uncompared);
   visit("training", o.training);
   visit("relation", o.relation);
   visit("metamorphic_batches", o.metamorphic.batches);

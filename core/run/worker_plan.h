@@ -42,6 +42,7 @@ struct CaseOrder {
   std::string output_path;            // --output-path, written besides actual.json; empty: none
   bool deterministic = false;         // --deterministic-mode: engine and model have to hold L1 to L3
   std::string golden;                 // the file that judges; empty: that of `dir`
+  std::string uncompared;             // train::why_uncompared: the word that keeps it from being judged; empty: it is
   std::vector<std::string> training;  // (repeats) train::CasePlan as JSON; empty: no training case
   std::string relation;  // metamorphic::RelationInfo::name: judged by that, without a golden; empty: golden
   metamorphic::Parameters metamorphic;  // for a relation

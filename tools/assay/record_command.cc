@@ -129,7 +129,7 @@ Result<Source> run_of_folder(const std::string& folder, const po::variables_map&
 std::string unfit(const run::CaseOutcome& outcome, const ResultSet* results) {
   const Verdict verdict = outcome.verdict.judged.value_or(outcome.verdict.verdict);
   const bool no_results = results == nullptr || verdict == Verdict::kCrashed || verdict == Verdict::kInfra;
-  if (no_results || verdict == Verdict::kFlaky || verdict == Verdict::kSkipped) {
+  if (no_results || verdict == Verdict::kFlaky) {  // one that ran and was not to be compared has results
     return fmt::format("{}: {}", to_string(verdict), outcome.verdict.reason);
   }
   if (results->requests.size() < outcome.summary.requests) {

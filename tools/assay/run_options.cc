@@ -90,7 +90,7 @@ void add_run_options(po::options_description* options, const char* paths) {
       "profile", po::value<std::string>()->default_value(""), "YAML or JSON file of options for the launcher")(
       "output", po::value<std::string>()->default_value(""), "folder for the results (default: below assay-out/)")(
       "plugin-path", po::value<Words>(), "folder to look for plugins in first; repeatable")(
-      "allow-scripts", "LD_* in ENV_VARS; scripts of training cases");
+      "allow-scripts", "LD_* in ENV_VARS, BEFORE_SCRIPT and AFTER_SCRIPT");
 }
 
 namespace {
