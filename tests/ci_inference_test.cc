@@ -42,6 +42,10 @@ class CiInference : public testing::Test {
       fs::permissions(folder_ / name, fs::perms::owner_all);
     }
     ::setenv("PATH", ((folder_ / "bin") + ":" + path_).c_str(), 1);
+    for (const char* name :
+         {"GPUS_PER_NODE", "N_REPEAT", "NCCL_PROTO", "NUM_NODES", "RECORD_CHECKPOINTS", "SLURM_NNODES"}) {
+      ::unsetenv(name);  // of the caller
+    }
   }
   ~CiInference() override { ::setenv("PATH", path_.c_str(), 1); }
 
@@ -148,7 +152,7 @@ TEST_F(CiInference, AScriptThatCrashesFailsWithItsLastWords) {
   const Output killed = run("kill -SEGV $$\n");
   EXPECT_EQ(killed.code, 1);
   EXPECT_THAT(killed.out, AllOf(HasSubstr("CRASHED"), HasSubstr("SIGSEGV")));
-  const Output hangs = run("sleep 100\n", {"--timeout", "2"});
+  const Output hangs = run("sleep 100\n", {"--timeout", "60", "--engine-options", R"({"time_limit": 1})"});
   EXPECT_EQ(hangs.code, 1);
   EXPECT_THAT(hangs.out, AllOf(HasSubstr("CRASHED"), HasSubstr("time limit")));
 }
@@ -181,6 +185,61 @@ TEST_F(CiInference, RepeatsAreThoseOfTheWords) {
   const Output none = run("true\n", {"N_REPEAT=3x"});
   EXPECT_EQ(none.code, 1);
   EXPECT_THAT(none.out, HasSubstr("N_REPEAT '3x'"));
+}
+
+// The words with which Megatron-LM's script runs a case and does not compare it.
+TEST_F(CiInference, NothingIsComparedWhereTheWordsSaySo) {
+  const std::string differs = "sed 's/5, 6/5, 7/' \"$RESULT\" > \"$out\"\n";
+  const auto expect = [&](int code, const char* verdict, const std::string& script, std::vector<std::string> words) {
+    words.insert(words.end(), {"--compat", "megatron"});
+    const Output output = run(script, words);
+    EXPECT_EQ(output.code, code) << testing::PrintToString(words) << script << output.out << output.err;
+    EXPECT_THAT(output.out, HasSubstr(verdict)) << testing::PrintToString(words) << script;
+  };
+  for (const char* word : {"ENABLE_LIGHTWEIGHT_MODE=true", "RECORD_CHECKPOINTS=true"}) {
+    expect(0, "SKIPPED", differs, {word});
+    EXPECT_THAT(read_file(values()), HasSubstr("two three")) << "what was written stays";
+    expect(0, "SKIPPED", "true\n", {word});  // nothing is written, nobody would have looked
+    expect(0, "SKIPPED", ": > \"$out\"\n", {word});
+    expect(1, "CRASHED", differs + "exit 3\n", {word});
+  }
+  add_case("ENV_VARS:\n  SKIP_PYTEST: 1\n");
+  expect(0, "SKIPPED", differs, {});
+  add_case("ENV_VARS:\n  ENABLE_LIGHTWEIGHT_MODE: true\n");
+  expect(0, "SKIPPED", differs, {});
+  add_case("ENV_VARS:\n  SKIP_PYTEST: 0\n");
+  expect(1, "DIVERGED", differs, {});
+}
+
+TEST_F(CiInference, TheirVerdictIsToldBesideOursByTheGoldenOfTheWords) {
+  const std::string other = folder_ / "elsewhere/golden_values_dev_dgx_h100.json";
+  write_file(other, kResult);
+  write_file(golden(), "{}");  // of the case's folder: nobody asked for it
+  const auto theirs = [&](const std::string& script) {
+    const Output output = run(script, {"GOLDEN_VALUES_PATH=" + other, "--compat", "megatron"});
+    const std::string log = read_file(folder_ / "results/assay/results.jsonl");
+    const size_t found = log.find("\"compat\":{\"of\":\"megatron\",\"verdict\":\"");
+    EXPECT_NE(found, std::string::npos) << output.out << output.err;
+    return found == std::string::npos ? "" : log.substr(found + 37, 6);
+  };
+  EXPECT_EQ(theirs("cp \"$RESULT\" \"$out\"\n"), "passed");
+  EXPECT_EQ(theirs("sed 's/5, 6/5, 7/' \"$RESULT\" > \"$out\"\n"), "failed");
+  EXPECT_EQ(run("true\n", {"--compat", "other"}).code, 2);
+}
+
+TEST_F(CiInference, ScriptsRunAroundTheProgramWithPermissionAlone) {
+  add_case(
+      "BEFORE_SCRIPT: export FROM_BEFORE=exported\nAFTER_SCRIPT: echo \"$EXIT_CODE\" > \"$OUTPUT_PATH/after.txt\"\n");
+  const std::string script = "echo \"$FROM_BEFORE\" > \"$OUTPUT_PATH/seen.txt\"\ncp \"$RESULT\" \"$out\"\n";
+  const Output refused = run(script);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.out, AllOf(HasSubstr("INVALID"), HasSubstr("a BEFORE_SCRIPT"), HasSubstr("--allow-scripts")));
+  const Output allowed = run(script, {"--allow-scripts"});
+  EXPECT_EQ(allowed.code, 0) << allowed.out << allowed.err;
+  EXPECT_EQ(read_file(folder_ / "results/seen.txt"), "exported\n");
+  EXPECT_EQ(read_file(folder_ / "results/after.txt"), "0\n");
+  add_case("AFTER_SCRIPT: exit 7\n");
+  EXPECT_EQ(run(script, {"--allow-scripts"}).code, 1);
 }
 
 TEST_F(CiInference, ValuesGoBesideTheOutputWhereTheWordsDoNotSay) {

@@ -143,6 +143,16 @@ TEST_F(Ci, ASmokeTestThatEndsWellIsZero) {
   EXPECT_EQ(run({"RECORD_CHECKPOINTS=true"}).code, 1);
 }
 
+TEST_F(Ci, TheirVerdictIsToldBesideOurs) {
+  add_case("regular", "  --drift-at: 3\n");
+  const auto log = [this] { return read_file(folder_ / "results/assay/results.jsonl"); };
+  EXPECT_EQ(run().code, 1);
+  EXPECT_THAT(log(), Not(HasSubstr("\"compat\":{")));
+  EXPECT_EQ(run({"--compat", "megatron"}).code, 1);
+  EXPECT_THAT(log(), HasSubstr("\"compat\":{\"of\":\"megatron\",\"verdict\":\"failed\""));
+  EXPECT_EQ(run({"--compat", "other"}).code, 2);
+}
+
 TEST_F(Ci, TwoNodesMeetAndTheFirstJudges) {
   add_case("regular");
   const Output alone = run({"NUM_NODES=2", "NODE_RANK=0", "RUN_CI_BARRIER_TIMEOUT=1", "RUN_CI_BARRIER_ID=alone"});

@@ -130,6 +130,7 @@ Result<run::RunOptions> make_options(const Values& words, const po::variables_ma
   options.case_timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000));
   options.allow_scripts = values.count("allow-scripts") != 0;
   options.strict = values.count("strict") != 0;
+  options.compat = values.count("compat") != 0;
   options.plugins = search_options(values);
   options.worker = fs::path(program_dir()) / "assay-worker";
   options.assay_version = kVersion;
@@ -138,7 +139,7 @@ Result<run::RunOptions> make_options(const Values& words, const po::variables_ma
   return options;
 }
 
-// 0 also where the training ended well and the case says that nothing is to be compared.
+// 0 also where the program ended well and the case, or a word, says that nothing is to be compared.
 int exit_code_of(const run::RunSummary& summary, bool strict) {
   const run::CaseOutcome& outcome = summary.outcomes.front();
   if (outcome.verdict.verdict == Verdict::kSkipped && outcome.summary.requests > 0) return kExitOk;
@@ -157,13 +158,14 @@ int ci_command(const Words& words) {
       "backend", po::value<std::string>()->default_value(""), "backend, for an engine that needs one")(
       "output", po::value<std::string>()->default_value(""), "folder for our results (default: OUTPUT_PATH/assay)")(
       "timeout", po::value<double>()->default_value(86400), "seconds a repeat may take if the case does not say")(
-      "allow-scripts", "LD_* in ENV_VARS; BEFORE_SCRIPT and AFTER_SCRIPT of training cases")(
-      "strict", "EQUIVALENT does not pass")("plugin-path", po::value<Words>(),
-                                            "folder to look for plugins in first; repeatable");
+      "allow-scripts", "LD_* in ENV_VARS, BEFORE_SCRIPT and AFTER_SCRIPT")("strict", "EQUIVALENT does not pass")(
+      "compat", po::value<std::string>(), "megatron: tell the verdict of Megatron-LM's comparator beside ours")(
+      "plugin-path", po::value<Words>(), "folder to look for plugins in first; repeatable");
   po::variables_map values;
   Words rest = words;
   std::erase(rest, "--");
   if (const auto code = parse(kUsage, description, "word", rest, &values)) return *code;
+  if (const Status known = check_compat(values); !known.ok()) return fail(known);
   const Result<Values> given = parse_ci_words(all(values, "word"), environment());
   if (!given) return fail(given.status());
   const command::Redactor redactor(*given);
