@@ -179,10 +179,25 @@ TEST_F(ProcessEngine, AnUnknownVariableIsInvalid) {
 
 TEST_F(ProcessEngine, LimitsOfTheCaseHoldForTheWholeTree) {
   write_file(folder_ / "case/model_config.yaml",
-             std::string(kConfig) + "ASSAY:\n  timeout: 2s\n  memory_limit: 100MB\n");
-  expect(run({{"command", {kMisbehaving, "family", pids_.string()}}}), "CRASHED", "time limit of 1.8 s reached");
+             std::string(kConfig) + "ASSAY:\n  timeout: 60s\n  memory_limit: 100MB\n");
+  expect(run({{"command", {kMisbehaving, "family", pids_.string()}}, {"time_limit", 2}}), "CRASHED",
+         "time limit of 2.0 s reached");
   EXPECT_GE(noted(pids_), 7U);
   expect(run({{"command", {kMisbehaving, "eat_in_child", "3000"}}}), "CRASHED", "memory limit of 0.10 GB reached");
+}
+
+// A program that died twice and was begun anew answers in the end: that is told with the verdict, and does not change it.
+TEST_F(ProcessEngine, RestartsByTheLauncherAreToldWithTheVerdict) {
+  const std::string launcher = folder_ / "launcher";
+  write_file(launcher,
+             "#!/bin/sh\nfor i in 3 2; do echo \"$i/3 attempts left; will restart worker group\" >&2; done\ncat '" +
+                 golden_ + "'\n");
+  fs::permissions(launcher, fs::perms::owner_all);
+  const json seen = run({{"command", "{launch} run.py"}, {"ft_launcher", {launcher}}, {"launcher", "ft_launcher"}});
+  expect(seen, "IDENTICAL", "");
+  EXPECT_THAT(output_.err, HasSubstr("the launcher restarted the program 2 times"));
+  EXPECT_THAT(seen["environment"].dump(), HasSubstr("the launcher restarted the program 2 times"));
+  EXPECT_THAT(read_file(folder_ / "out/cases/case/engine.log"), HasSubstr("restart 2: 2/3 attempts left"));
 }
 
 TEST_F(ProcessEngine, WhatIsLeftBehindIsEndedAndNoted) {

@@ -21,6 +21,7 @@ Counters counters_of(const RequestRecord& record) {
     counters.cached_tokens = take("cached_tokens");
     counters.recomputed_tokens = take("recomputed_tokens");
     counters.preemptions = take("preemptions");
+    counters.restarts = take("restarts");
   }
   return counters;
 }

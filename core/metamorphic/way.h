@@ -50,6 +50,7 @@ struct Counters {
   uint64_t cached_tokens = 0;
   uint64_t recomputed_tokens = 0;
   uint64_t preemptions = 0;
+  uint64_t restarts = 0;  // of the program that answered, by its launcher
 };
 // Of a record that an engine made; members that are no numbers count as 0.
 Counters counters_of(const RequestRecord& record);

@@ -158,6 +158,7 @@ CaseRunner::Judged CaseRunner::run_once(const CaseOrder& given, const Files& fil
       judged.verdict = {Verdict::kCrashed, fmt::format("worker: {}", failure.what()), "", {}};
     }
   }
+  if (judged.restarts > 0) report_restarts(order, &judged);
   CaseSummary& summary = judged.summary;
   summary.engine = plan_.engine;
   summary.backend = plan_.backend;
@@ -170,6 +171,17 @@ CaseRunner::Judged CaseRunner::run_once(const CaseOrder& given, const Files& fil
   summary.seconds = watch.seconds();
   add_difference(judged.verdict, &summary);
   return judged;
+}
+
+// They do not change the verdict, but nobody should have to look for them.
+void CaseRunner::report_restarts(const CaseOrder& order, Judged* judged) {
+  const std::string line = fmt::format("the launcher restarted the program {} time{}, engine.log has its words",
+                                       judged->restarts, judged->restarts == 1 ? "" : "s");
+  judged->verdict.environment.push_back(line);
+  Json note = make_event(event::kNote);
+  note["case"] = order.id;
+  note["message"] = order.name + ": " + line;
+  emit_(note);
 }
 
 void CaseRunner::emit_finished(const CaseOrder& order, const std::string& id, size_t tokens, double seconds,

@@ -37,6 +37,7 @@ class CaseRunner {
   Judged run_and_judge(const CaseOrder& order, const Files& files);
   Judged run_relation(const CaseOrder& order, const Files& files);
   Result<SessionResult> run_passes(const CaseOrder& order, const EngineInput& input, Measured* measured);
+  void report_restarts(const CaseOrder& order, Judged* judged);
   // `way`: of a relation; empty: none.
   void emit_finished(const CaseOrder& order, const std::string& id, size_t tokens, double seconds,
                      const std::string& way);

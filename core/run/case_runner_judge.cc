@@ -76,6 +76,7 @@ Result<SessionResult> CaseRunner::run_passes(const CaseOrder& order, const Engin
     measured->ran = true;
     Result<SessionResult> session = engine->call(order, listener);
     if (!session) return session;
+    measured->restarts += session->restarts;
     measured->throughput.push_back(throughput_of(*session, watch.seconds()));
     measured->prefill_tokens = session->prefill_tokens;
     measured->peak_bytes = proc_kilobytes("/proc/self/status", "VmHWM");
@@ -100,6 +101,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
                     .tokenizer_json = model_.tokenizer_json()};
   Measured measured;
   Result<SessionResult> session = run_passes(order, input, &measured);
+  judged.restarts = measured.restarts;
   // A program that has ended well and wrote nothing of use is not at fault where nobody would have looked.
   const bool forgiving = !order.uncompared.empty() && engine_.can(ASSAY_CAP_TRAIN);
   if (!session && forgiving && measured.ran && session.status().code() == StatusCode::kInvalid) {
@@ -190,6 +192,7 @@ CaseRunner::Judged CaseRunner::run_relation(const CaseOrder& order, const Files&
   judged.verdict = std::move(outcome.verdict);
   judged.results = std::move(outcome.changed);
   add_session(laboratory.totals(), &judged.summary);
+  judged.restarts = laboratory.totals().restarts;
   judged.summary.requests = judged.results.requests.size();
   judged.provenance = maker_.provenance(judged.summary.requests, laboratory.totals().batch);
   judged.provenance->facts = laboratory.totals().about.facts;

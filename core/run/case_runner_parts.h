@@ -32,6 +32,7 @@ struct CaseRunner::Judged {
   CaseSummary summary;
   ResultSet results;
   std::optional<Provenance> provenance;
+  uint64_t restarts = 0;  // of a program that answered requests, by its launcher
   bool actual_written = false;
   bool engine_failed = false;  // it died, or refused or failed a request: nothing was judged
 };

@@ -119,9 +119,9 @@ class Call {
     Result<RequestRecord> record = record_of(result, name_of(event.id));
     if (!record) return fail(event.id, record.status().code(), record.status().message());
     if (result_.first_token_seconds == 0) result_.first_token_seconds = watch_.seconds();
-    if (const metamorphic::Counters counters = metamorphic::counters_of(*record); counters.batch > 0) {
-      batch->told = std::max(batch->told, counters.batch);
-    }
+    const metamorphic::Counters counters = metamorphic::counters_of(*record);
+    batch->told = std::max(batch->told, counters.batch);
+    result_.restarts += counters.restarts;
     const size_t generated = std::max({result.tokens.size, result.generated_logprobs.size, result.tpot.size});
     result_.prompt_tokens += result.prompt_ids.size;
     result_.generated_tokens += generated;

@@ -48,7 +48,8 @@ struct SessionResult {
   double decode_seconds = 0;
   double first_token_seconds = 0;  // from the call to the first token event; 0: none came
   EngineAbout about;
-  uint64_t batch = 0;  // most requests in one forward; of an engine that does not tell, finished by one step
+  uint64_t restarts = 0;  // of the program that answers, by its launcher, where the engine tells
+  uint64_t batch = 0;     // most requests in one forward; of an engine that does not tell, finished by one step
 };
 
 // Told about each request as it ends, with the seconds since the call. Members may be empty.

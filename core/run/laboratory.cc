@@ -229,6 +229,7 @@ void EngineLaboratory::add_totals(const SessionResult& session) {
   totals_.generated_tokens += session.generated_tokens;
   totals_.prefill_tokens += session.prefill_tokens;
   totals_.prefill_seconds += session.prefill_seconds;
+  totals_.restarts += session.restarts;
   totals_.batch = std::max(totals_.batch, session.batch);
   if (totals_.first_token_seconds == 0) totals_.first_token_seconds = session.first_token_seconds;
 }

@@ -18,6 +18,7 @@ struct Measured {
   std::vector<double> throughput;  // (passes) generated tokens / second
   uint64_t peak_bytes = 0;         // largest resident memory of the worker while the case ran
   uint64_t prefill_tokens = 0;     // of the last pass's engine
+  uint64_t restarts = 0;           // SessionResult::restarts of all passes
   bool ran = false;                // an engine was opened
 };
 

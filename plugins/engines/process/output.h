@@ -21,6 +21,7 @@ struct Answers {
   std::vector<std::string> failures;   // the program's own word on a request: field "error"; empty: none
   std::vector<Quantity> quantities;    // throughput and the like, of all requests together
   std::vector<std::string> notes;      // one line each
+  uint64_t restarts = 0;               // of the program by its launcher; read_answers leaves it
 };
 
 // `text` is the content of `name`: a file, or "stdout of the command". Formats: docs/engines.md.

@@ -17,6 +17,7 @@
 #include "core/discover/arguments.h"
 #include "core/golden/file.h"
 #include "core/golden/text.h"
+#include "plugins/engines/common/case_time.h"
 #include "plugins/engines/process/launch.h"
 #include "plugins/engines/process/output_file.h"
 #include "plugins/engines/replay/record_result.h"
@@ -31,8 +32,6 @@ using Milliseconds = std::chrono::milliseconds;
 
 constexpr size_t kLogLines = 20;      // of stderr in engine.log
 constexpr size_t kLogBytes = 8192;    //
-constexpr double kReserve = 0.1;      // of the case's time, for ending the command and for judging
-constexpr double kMostReserve = 10;   // seconds
 constexpr int kDefaultProcesses = 8;  // a node, as in Megatron-LM's harness
 constexpr int64_t kMostProcesses = 1 << 20;
 
@@ -65,6 +64,13 @@ TemplateVariable several(std::vector<std::string> words) {
   variable.words = std::move(words);
   variable.several = true;
   return variable;
+}
+
+// To what the program itself counts, where it does.
+void add_restarts(uint64_t restarts, Json* extra) {
+  Json& counters = (*extra)["engine_counters"];
+  if (!counters.is_object()) counters = Json::object();
+  counters["restarts"] = restarts;
 }
 
 Result<int> processes_of(const ProcessOptions& options, const std::map<std::string, std::string>& environment) {
@@ -256,6 +262,7 @@ Status ProcessEngine::step(std::vector<EngineEvent>* events) {
       extra[quantity.name] = quantity.values;
     }
   }
+  uint64_t restarts = answers->restarts;  // told once
   for (size_t i = 0; i < batch.size(); ++i) {
     const uint64_t id = batch[i].id;
     RequestRecord& record = answers->records[i];
@@ -272,11 +279,10 @@ Status ProcessEngine::step(std::vector<EngineEvent>* events) {
       }
       if (!result->prompt && batch[i].ids.empty()) result->prompt = batch[i].text;
       if (result->prompt_ids.empty()) result->prompt_ids = batch[i].ids;
-      if (i == 0) {
-        Json own = result->extra.empty() ? Json::object() : Json::parse(result->extra, nullptr, false);
-        own.update(extra);
-        result->extra = dump(own);
-      }
+      Json own = result->extra.empty() ? Json::object() : Json::parse(result->extra, nullptr, false);
+      if (i == 0) own.update(extra);
+      if (restarts > 0) add_restarts(std::exchange(restarts, 0), &own);
+      if (!own.empty()) result->extra = dump(own);
       events->push_back(finished_event(*std::move(result)));
     } else if (!kept) {
       EngineResult nothing;  // --output-every-n-results: nobody looks at this one
@@ -322,22 +328,34 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
     add_launch_environment(options.folder.empty() ? fs::current_path(code).string() : options.folder.string(),
                            &options.environment);
   }
+  if (Status can = run_around(options_.facts.scripts, paths.folder / "logs", &options); !can.ok()) return can;
   if (Status noted = note_command(options, paths.folder / "command.json"); !noted.ok()) return noted;
+  const int attempts = restarts_in("", paths.folder / "logs").count;  // of an earlier command with this folder
   const Result<command::CommandEnd> end = command::run_command(options);
   if (!end) return infra(redactor_.text(end.status().message()));
   host_.log(ASSAY_LOG_INFO,
             fmt::format("the command ended: {}, after {:.2f} s, at most {:.1f} MB of anonymous memory; files in {}",
                         end->text(), end->seconds, static_cast<double>(end->peak_memory) / 1e6, paths.folder.string()));
-  if (Status can = run_around(options_.facts.scripts, paths.folder / "logs", &options); !can.ok()) return can;
+  const Restarts restarts = restarts_of(paths, attempts);
+  const std::string told = told_restarts(restarts);
+  Result<Answers> answers = answers_of(*end, options, paths, file, expected);
+  if (!answers) return Status(answers.status().code(), answers.status().message() + told);
+  answers->restarts = static_cast<uint64_t>(restarts.count);
+  for (std::string& failure : answers->failures) failure += failure.empty() ? "" : told;
+  return answers;
+}
+
+Result<Answers> ProcessEngine::answers_of(const command::CommandEnd& end, const command::CommandOptions& options,
+                                          const Paths& paths, const fs::path& file, const Expected& expected) const {
   Status brought;
   if (!file.empty() && file != paths.output) brought = bring_output(file, paths.output);
   const fs::path read = file.empty() ? paths.out : paths.output;
   const std::string name = file.empty() ? "stdout of the command" : file.string();
   Result<std::string> text =
-      end->ok() ? read_file(read.string()) : Result<std::string>("");  // numbers are read as written
+      end.ok() ? read_file(read.string()) : Result<std::string>("");  // numbers are read as written
   redact(paths.folder);
   log_tail(paths.err, "stderr");
-  if (Status ended = outcome_of(*end, options); !ended.ok()) return ended;
+  if (Status ended = outcome_of(end, options); !ended.ok()) return ended;
   if (!brought.ok()) return brought;
   if (!text && text.status().code() == StatusCode::kNotFound) {
     return invalid(fmt::format("the command ended well but wrote no {}", file.string()));
@@ -371,45 +389,6 @@ void ProcessEngine::hide_secrets(RequestRecord* record, std::string* failure) co
   }
 }
 
-// The output goes from the place of the case's own results to where an engine's files are.
-Status ProcessEngine::bring_output(const fs::path& from, const fs::path& to) const {
-  std::error_code code;
-  if (!fs::exists(from, code) && !code) return {};  // the command wrote none
-  if (!code) fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
-  if (code) {
-    if (Status done = redactor_.file(from); !done.ok()) host_.log(ASSAY_LOG_ERROR, done.message());
-    return infra(fmt::format("{}: what the command wrote cannot be copied to {}: {}; it is kept where it is",
-                             from.string(), to.string(), code.message()));
-  }
-  fs::remove(from, code);
-  if (!code) return {};
-  return infra(fmt::format("{}: cannot be removed after it was read: {}", from.string(), code.message()));
-}
-
-Status ProcessEngine::write_prompts(const std::vector<Waiting>& batch, const fs::path& file) const {
-  std::string text;
-  for (const Waiting& request : batch) {
-    Json line = {{"id", std::stoull(told_id(request))}};
-    if (request.ids.empty()) {
-      line["text"] = request.text;
-    } else {
-      line["tokens"] = request.ids;
-    }
-    line["max_new_tokens"] = request.max_new_tokens;
-    line["temperature"] = request.sampling.temperature;
-    line["top_k"] = request.sampling.top_k;
-    line["top_p"] = request.sampling.top_p;
-    line["seed"] = request.sampling.seed;
-    line["top_n"] = request.top_n;
-    line["logprobs"] = request.logprobs;
-    text += dump(line) + "\n";
-  }
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  return out ? Status() : infra(file.string() + ": cannot be written; is the disk full?");
-}
-
 command::CommandOptions ProcessEngine::command_options(const Paths& paths) const {
   command::CommandOptions options;
   options.environment = environment_;
@@ -428,7 +407,7 @@ command::CommandOptions ProcessEngine::command_options(const Paths& paths) const
   double seconds = options_.time_limit;
   if (const double whole = options_.facts.time_limit_s; whole > 0) {
     const double spent = std::chrono::duration<double>(Clock::now() - opened_).count();
-    const double reserve = std::min(whole * kReserve, kMostReserve);
+    const double reserve = reserve_of(whole);
     const double left = std::max(whole - reserve - spent, 0.001);
     seconds = seconds > 0 ? std::min(seconds, left) : left;
     options.kill_grace = std::min(options.kill_grace, Milliseconds(static_cast<int64_t>(reserve * 500)));

@@ -25,10 +25,18 @@ inline constexpr uint64_t kProcessCapabilities = ASSAY_CAP_LOGPROBS | ASSAY_CAP_
                                                  ASSAY_CAP_ROUTING | ASSAY_CAP_BATCH | ASSAY_CAP_SEED | ASSAY_CAP_TEXT |
                                                  ASSAY_CAP_TOKENS | ASSAY_CAP_TRAIN;
 
+// Restarts that a launcher of torch's elastic kind told of: lines of its log, and attempt folders below `logs`.
+struct Restarts {
+  int count = 0;
+  std::vector<std::string> lines;  // one a restart where the log tells
+};
+Restarts restarts_in(const std::string& log, const std::filesystem::path& logs);
+
 // Methods mean what assay_engine_table says. A step runs one command: for everything that waits, or for one request
 // with `per_request`; it fails with kExhausted at a limit, kInternal where the command ended badly, kInfra where it
 // could not be started, kInvalid where its output cannot be used. Files: prompts.jsonl, output.json, stdout.txt,
-// stderr.txt and command.json, in folder process of the case's output folder. One thread at a time.
+// stderr.txt and command.json, in folder process of the case's output folder. Restarts by the launcher are told in
+// engine_counters.restarts of one result, or in the failure. One thread at a time.
 class ProcessEngine {
  public:
   // kInvalid for bad options, and for template variables that do not exist or have no value.
@@ -73,6 +81,13 @@ class ProcessEngine {
   TemplateVariables variables_of(const Waiting& first, const Paths& paths) const;
   Status check_command();  // and finds how many processes a launch line starts
   Result<Answers> run(const std::vector<Waiting>& batch);
+  // `file`: where the output is, for paths.output; empty: stdout.
+  Result<Answers> answers_of(const command::CommandEnd& end, const command::CommandOptions& options, const Paths& paths,
+                             const std::filesystem::path& file, const Expected& expected) const;
+  // Those that happened since there were attempt folders of so many.
+  Restarts restarts_of(const Paths& paths, int attempts) const;
+  // "; restart 1: LINE", for each; they are logged too. "" without any.
+  std::string told_restarts(const Restarts& restarts) const;
   Status write_prompts(const std::vector<Waiting>& batch, const std::filesystem::path& file) const;
   // Fails with kInfra; `from` is then still there.
   Status bring_output(const std::filesystem::path& from, const std::filesystem::path& to) const;
@@ -97,12 +112,5 @@ class ProcessEngine {
   std::deque<Waiting> queue_;
   size_t parts_ = 0;  // commands that were run
 };
-
-// Restarts that a launcher of torch's elastic kind told of: lines of its log, and attempt folders below `logs`.
-struct Restarts {
-  int count = 0;
-  std::vector<std::string> lines;  // one a restart where the log tells
-};
-Restarts restarts_in(const std::string& log, const std::filesystem::path& logs);
 
 }  // namespace assay::engines

@@ -74,7 +74,8 @@ typedef struct assay_result {
   double decode_seconds;
   /* JSON object with further fields for the result ("" : none). A member "engine_counters", an object of numbers, says
    * what happened to the request: "batch" (most requests in one forward with it, itself included), "steps", "chunks",
-   * "cached_tokens", "recomputed_tokens", "preemptions"; metamorphic relations look at them. */
+   * "cached_tokens", "recomputed_tokens", "preemptions"; metamorphic relations look at them. "restarts": how often the
+   * program that answers was begun anew meanwhile, each counted in one result: told with the verdict. */
   assay_str extra;
   /* Since 1.1 */
   assay_ids generated_ranks;      /* (tokens.size) rank of each token among the logits, 0 = largest; or empty */
