@@ -46,7 +46,7 @@ class Run : public ::testing::Test {
     options_.plugins.install_dir = kBuild / "lib/assay/plugins";
     options_.plugins.plugin_path = {kBuild / "tests/plugins"};
     options_.platform = "here";
-    options_.case_timeout = std::chrono::seconds(30);
+    options_.case_timeout = std::chrono::seconds(120);
   }
 
   // A case of the test engine; `more` is added to its config.
