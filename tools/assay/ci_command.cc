@@ -79,14 +79,6 @@ void take_words(const Values& words, run::RunOptions* options) {
   }
 }
 
-// Options of engine process with the command of the script, unless they have one.
-Result<std::string> with_launch_line(const std::string& options) {
-  auto json = parse_json_option("--engine-options", options.empty() ? "{}" : options, R"({"processes": 1})");
-  if (!json) return json.status();
-  if (!json->contains("command")) (*json)["command"] = {"{launch}", "{script}", "{model_args}"};
-  return json->dump();
-}
-
 Result<run::RunOptions> make_options(const Values& words, const po::variables_map& values, const Words& command) {
   run::RunOptions options;
   options.environment = environment();
@@ -107,11 +99,6 @@ Result<run::RunOptions> make_options(const Values& words, const po::variables_ma
   if (!options.engine_options.empty()) {
     const auto json = parse_json_option("--engine-options", options.engine_options, R"({"processes": 1})");
     if (!json) return json.status();
-  }
-  if (options.engine == "process" && inference) {
-    auto own = with_launch_line(options.engine_options);
-    if (!own) return own.status();
-    options.engine_options = *std::move(own);
   }
   options.golden = fs::absolute(of(all, "GOLDEN_VALUES_PATH"));
   if (const auto name = parse_golden_name(options.golden.filename().string())) {

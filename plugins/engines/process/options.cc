@@ -98,7 +98,7 @@ const char* const kProcessOptionsSchema = R"json({
   "additionalProperties": false,
   "properties": {
     "command": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-      "description": "words of the command, or one string that is split like a shell does, but run by none; {name} is a template variable, {{ and }} are braces"},
+      "description": "words of the command, or one string that is split like a shell does, but run by none; {name} is a template variable, {{ and }} are braces; without it {launch} {script} {model_args}, where the case's script is known"},
     "format": {"enum": ["auto", "golden", "lines"], "default": "auto",
       "description": "of the output: Megatron-LM's JSON object of requests, or one JSON object a line"},
     "per_request": {"type": "boolean", "default": false, "description": "one command a request instead of one for all"},
@@ -171,6 +171,9 @@ Result<ProcessOptions> parse_process_options(std::string_view text) {
   if (Status can = check_startable(options); !can.ok()) return can;
   if (!facts.empty()) {
     if (Status read = read_case(facts, &options.facts); !read.ok()) return read;
+  }
+  if (options.command.empty() && !options.facts.script.empty()) {
+    options.command = {"{launch}", "{script}", "{model_args}"};  // as Megatron-LM's harness starts it
   }
   return options;
 }

@@ -24,6 +24,12 @@ TEST(ProcessOptionsJson, ACommandIsWordsOrAString) {
   EXPECT_THAT(piped.message(), HasSubstr("split into words but run by no shell"));
 }
 
+TEST(ProcessOptionsJson, WithoutACommandTheScriptOfTheCaseIsLaunched) {
+  EXPECT_THAT(parsed(R"({"case": {"script": "a.py"}})").command, ElementsAre("{launch}", "{script}", "{model_args}"));
+  EXPECT_THAT(parsed(R"({"command": "x {script}", "case": {"script": "a.py"}})").command, ElementsAre("x", "{script}"));
+  EXPECT_THAT(parsed(R"({"case": {"name": "a"}})").command, IsEmpty());
+}
+
 TEST(ProcessOptionsJson, TheEnvironmentIsPassedWholeInPartOrNotAtAll) {
   EXPECT_FALSE(parsed("{}").pass_environment.has_value());
   EXPECT_FALSE(parsed(R"({"pass_environment": true})").pass_environment.has_value());

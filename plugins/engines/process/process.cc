@@ -191,7 +191,9 @@ TemplateVariables ProcessEngine::variables_of(const Waiting& first, const Paths&
 
 Status ProcessEngine::submit(const assay_request& request) {
   if (options_.command.empty()) {
-    return invalid("options of engine process: command is not set; give the command that answers requests");
+    return invalid(
+        "options of engine process: command is not set; give the command that answers requests, or the script that the "
+        "launch line of the case starts (ASSAY.script, --set TRAINING_SCRIPT_PATH=...)");
   }
   if (!queue_.empty() && request.id <= queue_.back().id) {
     return invalid(fmt::format("request id {} after {}, expected ascending ids", request.id, queue_.back().id));
