@@ -1,5 +1,6 @@
 #include "core/command/command.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include "core/command/log_tail.h"
 #include "core/command/proc_file.h"
 #include "core/command/process_table.h"
+#include "tests/temporary_folder.h"
 
 namespace assay::command {
 namespace {
@@ -44,9 +46,6 @@ pid_t parent_of(pid_t pid) {
 
 class CommandRun : public testing::Test {
  protected:
-  CommandRun() { fs::create_directories(folder_); }
-  ~CommandRun() override { fs::remove_all(folder_); }
-
   CommandOptions options(std::vector<std::string> words) const {
     words.insert(words.begin(), kProgram);
     return {.argv = std::move(words),
@@ -77,11 +76,26 @@ class CommandRun : public testing::Test {
     return pids;
   }
   void wait_for_noted(size_t count) const {
-    for (int i = 0; i < 500 && noted().size() < count; ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 6000 && noted().size() < count; ++i) std::this_thread::sleep_for(10ms);
     ASSERT_GE(noted().size(), count);
   }
 
-  const fs::path folder_ = fs::path(testing::TempDir()) / ("command_test." + std::to_string(::getpid()));
+  // Runs it under a time limit that grows until `count` processes have noted that they are there: how long they need
+  // for that is the machine's affair.
+  CommandEnd run_past(size_t count, CommandOptions asked) const {
+    for (asked.time_limit = 300ms;; asked.time_limit *= 2) {
+      CommandEnd end = run(asked);
+      if (noted().size() >= count || asked.time_limit > 60s) {
+        EXPECT_EQ(end.text(), fmt::format("time limit of {:.1f} s reached", asked.time_limit / 1.0s));
+        return end;
+      }
+      EXPECT_THAT(living(), IsEmpty());
+      for (const pid_t pid : noted()) fs::remove(folder_ / (std::to_string(pid) + ".pid"));
+    }
+  }
+
+  const tests::TemporaryFolder own_folder_;
+  const fs::path folder_ = own_folder_.path();
 };
 
 TEST_F(CommandRun, KeepsBothOutputsApartAndTellsTheExitCode) {
@@ -95,7 +109,7 @@ TEST_F(CommandRun, KeepsBothOutputsApartAndTellsTheExitCode) {
   EXPECT_TRUE(end.ok());
   EXPECT_EQ(text("stdout"), "hello");
   EXPECT_EQ(text("stderr"), "");
-  EXPECT_LT(end.seconds, 5);
+  EXPECT_GT(end.seconds, 0);
 }
 
 TEST_F(CommandRun, PassesWordsAsTheyAre) {
@@ -179,27 +193,20 @@ TEST_F(CommandRun, SaysWhatCannotBeExecuted) {
 }
 
 TEST_F(CommandRun, EndsAtTheTimeLimit) {
-  CommandOptions asked = options({"hang_deaf", folder_.string()});
-  asked.time_limit = 300ms;
-  const CommandEnd end = run(asked);
+  const CommandEnd end = run_past(1, options({"hang_deaf", folder_.string()}));
   EXPECT_EQ(end.limit, Limit::kTime);
-  EXPECT_EQ(end.text(), "time limit of 0.3 s reached");
   EXPECT_EQ(end.signal, SIGKILL);
-  EXPECT_LT(end.seconds, 5);
+  EXPECT_LT(end.seconds, 300) << "it hangs for 600";
   EXPECT_THAT(living(), IsEmpty());
 }
 
 TEST_F(CommandRun, AStoppedProgramEndsToo) {
-  CommandOptions asked = options({"stop_itself", folder_.string()});
-  asked.time_limit = 300ms;
-  EXPECT_EQ(run(asked).limit, Limit::kTime);
+  EXPECT_EQ(run_past(1, options({"stop_itself", folder_.string()})).limit, Limit::kTime);
   EXPECT_THAT(living(), IsEmpty());
 }
 
 TEST_F(CommandRun, EndsTheWholeFamilyWhereverItWent) {
-  CommandOptions asked = options({"family", folder_.string()});
-  asked.time_limit = 600ms;
-  EXPECT_EQ(run(asked).limit, Limit::kTime);
+  EXPECT_EQ(run_past(7, options({"family", folder_.string()})).limit, Limit::kTime);
   EXPECT_GE(noted().size(), 7U) << "the program, three children, three daemons";
   EXPECT_THAT(living(), IsEmpty());
 }
@@ -223,21 +230,28 @@ TEST_F(CommandRun, AChainOfForksComesToAnEnd) {
 
 TEST_F(CommandRun, LimitsTheMemoryOfTheTree) {
   for (const char* way : {"eat", "eat_in_child"}) {
-    CommandOptions asked = options({way, "2000"});
+    CommandOptions asked = options({way, "300"});  // and stays
     asked.memory_limit = 100 << 20;
     const CommandEnd end = run(asked);
     EXPECT_EQ(end.limit, Limit::kMemory) << way;
     EXPECT_THAT(end.text(), HasSubstr("memory limit of 0.10 GB reached: "));
     EXPECT_GT(end.peak_memory, 100U << 20);
-    EXPECT_LT(end.peak_memory, 1000U << 20);
+    EXPECT_LT(end.peak_memory, 400U << 20);
   }
 }
 
 TEST_F(CommandRun, PagesSharedSinceAForkCountOnce) {
   if (proc_kilobytes("/proc/self/smaps_rollup", "Pss_Anon") == 0) GTEST_SKIP() << "this kernel does not tell Pss_Anon";
-  CommandOptions asked = options({"share", "60"});
+  CommandOptions asked = options({"share", "60", folder_.string()});
   asked.memory_limit = 120 << 20;
-  const CommandEnd end = run(asked);
+  Result<Command> command = Command::start(asked);
+  ASSERT_TRUE(command.ok()) << command.status().message();
+  wait_for_noted(4);
+  while (!command->wait(20ms) && command->memory() < 50U << 20) {
+  }
+  command->wait(300ms);  // the five are looked at some times more
+  std::ofstream(folder_ / "go").flush();
+  const CommandEnd end = command->wait();
   EXPECT_TRUE(end.ok()) << end.text();
   EXPECT_GT(end.peak_memory, 50U << 20);
 }

@@ -38,13 +38,15 @@ void note_pid(const std::string& folder) {
   ::close(::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 }
 
-// A child that left the group and the session, has no parent and hears no signal.
-void daemon_child(const std::string& folder) {
+// A child that left the group and the session, has no parent and hears no signal; then it writes a byte to `ready`.
+void daemon_child(const std::string& folder, int ready = -1) {
   if (::fork() != 0) return;
   ::setsid();
   if (::fork() != 0) std::_Exit(0);
   ignore_signals();
   note_pid(folder);
+  if (ready >= 0) [[maybe_unused]]
+    const ssize_t n = ::write(ready, "", 1);
   stay();
 }
 
@@ -58,9 +60,11 @@ void eat(size_t megabytes, bool shared) {
   }
 }
 
-int forever_writer() {
+// Writes far more than any test allows, but no more than a disk holds where nobody looks for a while.
+int flood() {
   const std::string block(1 << 16, 'x');
-  for (;;) say(block);
+  for (int i = 0; i < 1024; ++i) say(block);
+  stay();
 }
 
 const std::map<std::string, std::function<int(const Words&)>>& ways() {
@@ -142,9 +146,15 @@ const std::map<std::string, std::function<int(const Words&)>>& ways() {
       // Leaves children behind and ends well.
       {"leave",
        [](const Words& w) {
-         daemon_child(w.at(0));
-         daemon_child(w.at(0));
-         ::usleep(50000);
+         int ends[2] = {-1, -1};
+         if (::pipe2(ends, O_CLOEXEC) != 0) return 9;
+         for (int i = 0; i < 2; ++i) daemon_child(w.at(0), ends[1]);
+         char byte = 0;
+         for (int i = 0; i < 2; ++i) {
+           if (::read(ends[0], &byte, 1) != 1) return 9;
+         }
+         while (::wait(nullptr) > 0) {
+         }
          return 0;
        }},
       {"eat",
@@ -167,24 +177,25 @@ const std::map<std::string, std::function<int(const Words&)>>& ways() {
          stay();
          return 0;
        }},
-      // Memory that is shared since a fork: once in truth, five times in the sum.
+      // Memory that is shared since a fork: once in truth, five times in the sum. Until FOLDER/go is there.
       {"share",
        [](const Words& w) {
          eat(std::strtoul(w.at(0).c_str(), nullptr, 10), false);
          for (int i = 0; i < 4; ++i)
            if (::fork() == 0) {
-             ::usleep(400000);
+             note_pid(w.at(1));
+             while (::access((w.at(1) + "/go").c_str(), F_OK) != 0) ::usleep(10000);
              std::_Exit(0);
            }
          while (::wait(nullptr) > 0) {
          }
          return 0;
        }},
-      {"flood", [](const Words&) { return forever_writer(); }},
+      {"flood", [](const Words&) { return flood(); }},
       {"flood_errors",
        [](const Words&) {
          ::dup2(2, 1);
-         return forever_writer();
+         return flood();
        }},
       {"close_output",
        [](const Words&) {
