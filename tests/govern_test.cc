@@ -26,7 +26,6 @@ constexpr const char* kName = "moe_10m_licences_fp32_b1";
 class Govern : public testing::Test {
  protected:
   Govern() {
-    ::unsetenv("CI");
     fs::create_directories(folder_.path() / "moe");
     fs::copy(fs::path(ASSAY_SOURCE_DIR) / "testcases" / "moe" / kName, case_dir());
     golden_ = (case_dir() / "golden_values_dev_any.json").string();
@@ -88,7 +87,7 @@ TEST_F(Govern, RecordAlterAcceptAndRunAgain) {
 
   EXPECT_EQ(assay({"accept", case_dir(), "--metric", "generated_tokens"}).code, 2) << "no reason";
   EXPECT_EQ(assay({"accept", case_dir(), "--reason", "x"}).code, 2) << "no metric";
-  EXPECT_EQ(assay({"accept", case_dir(), "--metric", "loss", "--reason", "x"}).code, 1);
+  EXPECT_EQ(assay({"accept", case_dir(), "--metric", "loss", "--reason", "x", "--who", "w"}).code, 1);
   const Output accepted =
       assay({"accept", case_dir(), "--metric", "generated_tokens", "--reason", "token 5 was altered", "--who", "Ada"});
   ASSERT_EQ(accepted.code, 0) << accepted.err;
@@ -134,7 +133,7 @@ TEST_F(Govern, AKnownCompletionIsNeverAcceptedFromAWrongText) {
   pending["0"]["generated_text"] = text.replace(text.find("Public License"), 14, "Secret License");
   write_file(pending_, pending.dump());
   const std::string before = read_file(golden_);
-  const Output refused = assay({"accept", case_dir(), "--all", "--reason", "it is what the engine says"});
+  const Output refused = assay({"accept", case_dir(), "--all", "--reason", "it is what the engine says", "--who", "w"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("golden/licences/cc-by-sa-4.0.txt"));
   EXPECT_THAT(refused.err, HasSubstr("|Secret License"));
@@ -169,8 +168,8 @@ TEST_F(Govern, ACaseThatIsNotThereIsABadCommandLineAndOneWithoutAPendingGoldenIs
   make_characteristic();
   fs::create_directories(folder_.path() / "nothing");
   for (const std::string& path : {folder_ / "NOPE", folder_ / "nothing"}) {
-    for (const std::vector<std::string>& words :
-         std::vector<std::vector<std::string>>{{"reject", path}, {"accept", path, "--all", "--reason", "x"}}) {
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"reject", path}, {"accept", path, "--all", "--reason", "x", "--who", "w"}}) {
       const Output refused = assay(words);
       EXPECT_EQ(refused.code, 2) << words[0] << " " << path;
       EXPECT_THAT(refused.err, HasSubstr(path));
@@ -178,7 +177,7 @@ TEST_F(Govern, ACaseThatIsNotThereIsABadCommandLineAndOneWithoutAPendingGoldenIs
     }
   }
   EXPECT_EQ(assay({"reject", case_dir()}).code, 1) << "a refusal is an answer";
-  EXPECT_EQ(assay({"accept", case_dir(), "--all", "--reason", "x"}).code, 1);
+  EXPECT_EQ(assay({"accept", case_dir(), "--all", "--reason", "x", "--who", "w"}).code, 1);
 }
 
 TEST_F(Govern, ATreeThatCannotBeWrittenHasItsPendingGoldensElsewhere) {
@@ -189,8 +188,8 @@ TEST_F(Govern, ATreeThatCannotBeWrittenHasItsPendingGoldensElsewhere) {
   EXPECT_FALSE(fs::exists(pending_));
   EXPECT_TRUE(fs::exists(fs::path(elsewhere) / "moe" / kName / fs::path(pending_).filename()));
   EXPECT_EQ(json::parse(assay({"review", folder_.path(), "--pending-dir", elsewhere, "--json"}).out).size(), 1U);
-  const Output accepted =
-      assay({"accept", case_dir(), "--metric", "generated_tokens", "--reason", "x", "--pending-dir", elsewhere});
+  const Output accepted = assay({"accept", case_dir(), "--metric", "generated_tokens", "--reason", "x", "--who", "w",
+                                 "--pending-dir", elsewhere});
   EXPECT_EQ(accepted.code, 0) << accepted.err;
   EXPECT_TRUE(fs::exists(new_golden_));
 }
@@ -262,7 +261,7 @@ TEST_F(Govern, CalibrationMeasuresBatchesAndLeavesTheGoldenAlone) {
   EXPECT_EQ(read_file(golden_), before);
   EXPECT_EQ(json::parse(read_file(pending_))["assay"]["noise"]["metrics"]["logprobs"]["max"], 0.0)
       << "this engine says the same in every batch";
-  ASSERT_EQ(assay({"accept", case_dir(), "--metric", "noise", "--reason", "measured"}).code, 0);
+  ASSERT_EQ(assay({"accept", case_dir(), "--metric", "noise", "--reason", "measured", "--who", "w"}).code, 0);
   EXPECT_EQ(json::parse(read_file(new_golden_))["assay"]["noise"]["repeats"], 4);
   EXPECT_EQ(assay({"calibrate", folder_.path(), "--batch", "x"}).code, 2);
 }

@@ -4,17 +4,67 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 extern char** environ;  // NOLINT: POSIX names it
 
 namespace assay::tests {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// Before any test: what a shell or a CI system happens to export is no part of a test. All that a test starts has the
+// environment of the test program, so it is that one which is cleared; what a test sets itself comes later.
+[[maybe_unused]] const bool cleared = [] {
+  std::vector<std::string> others;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view text = *one;
+    std::string name(text.substr(0, text.find('=')));
+    if (!is_handed_on(name)) others.push_back(std::move(name));
+  }
+  for (const std::string& name : others) ::unsetenv(name.c_str());
+  return true;
+}();
+
+}  // namespace
+
+bool is_handed_on(std::string_view name) {
+  static constexpr std::array<std::string_view, 23> kNames = {"PATH",
+                                                              "HOME",
+                                                              "USER",
+                                                              "LOGNAME",
+                                                              "SHELL",
+                                                              "TMPDIR",
+                                                              "TZ",
+                                                              "LANG",
+                                                              "LD_LIBRARY_PATH",
+                                                              "CC",
+                                                              "CXX",
+                                                              "CPATH",
+                                                              "CUDACXX",
+                                                              "CFLAGS",
+                                                              "CXXFLAGS",
+                                                              "LDFLAGS",
+                                                              "LIBRARY_PATH",
+                                                              "CUDA_HOME",
+                                                              "CUDA_VISIBLE_DEVICES",
+                                                              "PKG_CONFIG_PATH",
+                                                              "PYTHONPATH",
+                                                              "VIRTUAL_ENV",
+                                                              "ASSAY_MEGATRON_TREE"};
+  static constexpr std::array<std::string_view, 6> kPrefixes = {"LC_",    "GTEST_", "CCACHE_",
+                                                                "CMAKE_", "GCOV_",  "LLVM_PROFILE_"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.ends_with("SAN_OPTIONS") ||
+         std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](auto prefix) { return name.starts_with(prefix); });
+}
 
 Output run_program(const std::string& program, const std::vector<std::string>& words, const std::string& input,
                    const fs::path& folder) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/temporary_folder.h"
@@ -14,6 +15,11 @@ struct Output {
   std::string out;  // stdout
   std::string err;  // stderr
 };
+
+// Whether a variable of the environment that the test program was started in stays in it, and so reaches all that the
+// tests start: what systems, compilers and sanitizers need. All others are unset before the first test (CI,
+// ASSAY_PLUGIN_PATH, CHECKPOINT_LOAD_PATH and whatever else a case or a command may read).
+bool is_handed_on(std::string_view name);
 
 // Runs build/bin/PROGRAM with `words` in `folder` (empty: the source folder), stdin from `input`.
 Output run_program(const std::string& program, const std::vector<std::string>& words, const std::string& input = "",
