@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -211,12 +212,22 @@ TEST_F(MegatronTree, TheInlinePromptIsThatOfTheGolden) {
   EXPECT_GE(checked, 40U);
 }
 
+// The figure itself is in docs/performance.md; here in units of what the program takes to start on this machine.
 TEST_F(MegatronTree, ListOfTheWholeTreeIsFast) {
-  const auto begin = std::chrono::steady_clock::now();
-  const Output listed = run_program("assay", {"list", "--json", tree().string()});
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  Output listed;
+  const auto best_of_five = [&](const std::vector<std::string>& words) {
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 5; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      listed = run_program("assay", words);
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return best;
+  };
+  const double start = best_of_five({"--version"});
+  const double seconds = best_of_five({"list", "--json", tree().string()});
   EXPECT_EQ(Json::parse(listed.out).size(), 333U);
-  EXPECT_LT(seconds, 2.0);  // far above the figure of docs/performance.md: machines differ
+  EXPECT_LT(seconds, 50 * start);
 }
 
 }  // namespace

@@ -413,16 +413,19 @@ TEST_F(Shards, KilledAtRandomMomentsResumedAndMergedTheyHaveTheVerdictsOfOneRun)
   // Moments are lengths of the journal, which do not hang on how fast the machine is.
   const auto journal = [&](const std::string& output) { return folder_.path() / output / "results.jsonl"; };
   const std::uintmax_t length = fs::file_size(journal("s1"));
-  std::mt19937_64 random(std::random_device{}());
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const auto moment = [&] { return 1 + random() % (length / 2); };  // well before the end
   int killed = 0;
   for (int i = 2; i <= kShards; ++i) {
     const std::string output = outputs.emplace_back("s" + std::to_string(i));
     Killed first(folder_.path(), {"run", "cases", "--quiet", "--plugin-path", plugins(), "--output", output, "--shard",
                                   std::to_string(i) + "/" + std::to_string(kShards)});
-    if (!first.kill_at(journal(output), 1 + random() % length)) continue;
+    if (!first.kill_at(journal(output), moment())) continue;
     ++killed;
     Killed second(folder_.path(), {"run", "--resume", output, "--quiet"});
-    if (!second.kill_at(journal(output), fs::file_size(journal(output)) + 1 + random() % length)) continue;
+    if (!second.kill_at(journal(output), fs::file_size(journal(output)) + moment())) continue;
     EXPECT_LE(assay({"run", "--resume", output, "--quiet"}).code, 1);
   }
   EXPECT_GT(killed, 0);
@@ -432,10 +435,10 @@ TEST_F(Shards, KilledAtRandomMomentsResumedAndMergedTheyHaveTheVerdictsOfOneRun)
 }
 
 TEST_F(Shards, ASecondWriterOfAFolderIsRefused) {
-  slow_case(folder_.path() / "cases/slow", 3000);
+  slow_case(folder_.path() / "cases/slow", 600'000);  // it is killed
   replayed_case(folder_.path() / "cases/fast", "text");
   Killed first(folder_.path(), {"run", "cases", "--quiet", "--plugin-path", plugins(), "--output", "out"});
-  for (int i = 0; i < 500 && read_file(folder_.path() / "out/.lock").empty(); ++i) {
+  for (int i = 0; i < 6000 && read_file(folder_.path() / "out/.lock").empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   for (const Output& second : {run("out"), assay({"run", "--resume", "out"}), merge({"out"}, "m")}) {

