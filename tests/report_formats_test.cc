@@ -156,13 +156,15 @@ TEST(ReportFormats, ARunnerThatIsKilledLeavesJunitOfWhatWasFinished) {
   };
   add("a_fails", "replay");
   add("b_hangs", "faulty");
+  // Killed once one case has failed and the other one has begun.
   const std::string killed =
-      "file=$1; shift; \"$@\" & p=$!; i=0; until grep -q '<failure' \"$file\" || [ $((i += 1)) -gt 6000 ]; do "
-      "sleep 0.05; done 2>/dev/null; kill -KILL $p; wait $p";
-  const Output run = run_file(
-      find_executable("sh"),
-      {"-c", killed, "sh", folder / "out/junit.xml", std::string(ASSAY_BINARY_DIR) + "/bin/assay", "run",
-       folder / "cases", "--output", folder / "out", "--engine-options", R"({"fault":"hang"})", "--jobs", "2"});
+      "out=$1; shift; \"$@\" & p=$!; i=0; until grep -q '<failure' \"$out/junit.xml\" && "
+      "grep -q 'case_started.*b_hangs' \"$out/results.jsonl\" || [ $((i += 1)) -gt 6000 ]; do sleep 0.05; done "
+      "2>/dev/null; kill -KILL $p; wait $p";
+  const Output run =
+      run_file(find_executable("sh"), {"-c", killed, "sh", folder / "out", std::string(ASSAY_BINARY_DIR) + "/bin/assay",
+                                       "run", folder / "cases", "--output", folder / "out", "--engine-options",
+                                       R"({"fault":"hang"})", "--jobs", "2"});
   EXPECT_EQ(run.code, 128 + 9) << run.out << run.err;
   EXPECT_THAT(read_file(folder / "out/junit.xml"), HasSubstr("<failure"));
   const Output again = run_program("assay", {"report", folder / "out", "--format", "junit"});
