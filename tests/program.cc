@@ -60,8 +60,8 @@ bool is_handed_on(std::string_view name) {
                                                               "PYTHONPATH",
                                                               "VIRTUAL_ENV",
                                                               "ASSAY_MEGATRON_TREE"};
-  static constexpr std::array<std::string_view, 6> kPrefixes = {"LC_",    "GTEST_", "CCACHE_",
-                                                                "CMAKE_", "GCOV_",  "LLVM_PROFILE_"};
+  static constexpr std::array<std::string_view, 7> kPrefixes = {"LC_",   "GTEST_",        "CCACHE_", "CMAKE_",
+                                                                "GCOV_", "LLVM_PROFILE_", "PYENV_"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.ends_with("SAN_OPTIONS") ||
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](auto prefix) { return name.starts_with(prefix); });
 }
