@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "core/run/run_fixture.h"
+
 namespace assay::run {
 namespace {
 
@@ -19,6 +21,16 @@ TEST(CaseTimeOption, OptionsWithoutItStayAsTheyAre) {
   for (const char* options : {"", "{}", R"({"url":  "u"})", R"({"case_time": 3})", "[]", "no JSON"}) {
     EXPECT_EQ(with_case_begin(options, kCaseBegins), options);
   }
+}
+
+class TimedRun : public Run {};
+
+TEST_F(TimedRun, AnEngineThatKnowsTheOptionIsToldByThePlanAndTheWorker) {
+  add_golden(add_case("a", {"time"}, "", "  engine: misbehaving\n  timeout: 77s\n"), "time",
+             R"("case_time":{"seconds":77.0,"began_ns":)");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  EXPECT_EQ(verdict("a"), "IDENTICAL") << reason("a");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 //               counted in FILE; the last one stays. WORD! means the text WORD with one token more; segv ends the
 //               process, fail fails
 //   full        finishes; from then on the process can write no file
+//   time        finishes; the text is the option case_time but for its last number
 //   wishes      finishes; the text says which outputs were asked for
 // The option "info" says what the opened engine tells of itself: text_only, too_much, bad_facts or fails.
 #include <sys/resource.h>
@@ -121,6 +122,14 @@ Status act(const std::string& word, const std::string& rest) {
   return {};
 }
 
+std::string case_time_of(const std::string& options) {
+  const size_t begin = options.find("\"case_time\"");
+  const std::string last = "\"began_ns\":";
+  const size_t end = options.find(last, begin);
+  return begin == std::string::npos || end == std::string::npos ? "not told"
+                                                                : options.substr(begin, end + last.size() - begin);
+}
+
 // The word of FILE WORD... whose turn it is.
 std::string whose_turn(const std::string& rest) {
   std::istringstream words(rest);
@@ -183,6 +192,7 @@ int32_t step(void* handle, const assay_event** events, size_t* count, size_t* pe
           engine.text = value == nullptr ? "(unset)" : value;
         }
         if (word == "wishes") engine.text = request.wishes;
+        if (word == "time") engine.text = case_time_of(engine.options);
         engine.prompt = request.prompt;
         engine.tokens.assign(engine.text.begin(), engine.text.end());
         if (word == "turns" && engine.text.ends_with('!')) engine.text.pop_back();
@@ -243,7 +253,7 @@ const assay_plugin kPlugin = {.magic = ASSAY_PLUGIN_MAGIC,
                               .name = "misbehaving",
                               .version = "1",
                               .description = "test engine: does what each prompt says",
-                              .options_schema = "{}",
+                              .options_schema = R"({"properties": {"case_time": {"type": "object"}}})",
                               .table = &kTable};
 
 }  // namespace
