@@ -33,7 +33,7 @@ class Relations : public Run {
     options_.platform.clear();
     options_.plugins.plugin_path.clear();  // test backends would be preferred
     options_.metamorphic = true;
-    options_.backend_options = R"({"threads": 1})";  // the machine runs other tests
+    options_.backend_options = R"({"threads": 1})";     // the machine runs other tests
     options_.case_timeout = std::chrono::seconds(600);  // sanitized, on a busy machine
     Result<std::vector<TestCase>> cases = discover::discover({std::string(ASSAY_SOURCE_DIR "/testcases/moe/") + name});
     ASSERT_TRUE(cases.ok()) << cases.status().message();
