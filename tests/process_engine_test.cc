@@ -186,7 +186,8 @@ TEST_F(ProcessEngine, LimitsOfTheCaseHoldForTheWholeTree) {
   expect(run({{"command", {kMisbehaving, "eat_in_child", "3000"}}}), "CRASHED", "memory limit of 0.10 GB reached");
 }
 
-// A program that died twice and was begun anew answers in the end: that is told with the verdict, and does not change it.
+// A program that died twice and was begun anew answers in the end: that is told with the verdict, and does not change
+// it.
 TEST_F(ProcessEngine, RestartsByTheLauncherAreToldWithTheVerdict) {
   const std::string launcher = folder_ / "launcher";
   write_file(launcher,
