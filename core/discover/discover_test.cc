@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "core/discover/case_reader.h"
 #include "tests/unreadable_directories.h"
@@ -106,6 +107,17 @@ TEST_F(Discover, AFolderThatCannotBeLookedAtIsAnEntryWithItsError) {
   EXPECT_TRUE((*cases)[0].error.ok());
   EXPECT_EQ((*cases)[1].error.code(), StatusCode::kInfra);
   EXPECT_THAT((*cases)[1].error.message(), HasSubstr("moe/long: cannot be looked at: File name too long"));
+}
+
+// Of the helper: "the kernel has no filters", which skips a test, is said in that case alone.
+TEST(UnreadableDirectories, WhatFailsInTheChildIsNoReasonToSkip) {
+  if (!tests::with_unreadable_directories([] { return std::string(); })) {
+    GTEST_SKIP() << "this kernel filters no system calls";
+  }
+  const auto thrown = tests::with_unreadable_directories([]() -> std::string { throw std::runtime_error("a fault"); });
+  EXPECT_EQ(thrown.value_or("skipped"), "threw: a fault");
+  const auto ended = tests::with_unreadable_directories([]() -> std::string { ::_exit(1); });
+  EXPECT_THAT(ended.value_or("skipped"), HasSubstr("child ended with"));
 }
 
 TEST_F(Discover, AFolderThatCannotBeReadToItsEndIsAnEntryWithItsError) {
