@@ -42,10 +42,6 @@ class CiInference : public testing::Test {
       fs::permissions(folder_ / name, fs::perms::owner_all);
     }
     ::setenv("PATH", ((folder_ / "bin") + ":" + path_).c_str(), 1);
-    for (const char* name :
-         {"GPUS_PER_NODE", "N_REPEAT", "NCCL_PROTO", "NUM_NODES", "RECORD_CHECKPOINTS", "SLURM_NNODES"}) {
-      ::unsetenv(name);  // of the caller
-    }
   }
   ~CiInference() override { ::setenv("PATH", path_.c_str(), 1); }
 
