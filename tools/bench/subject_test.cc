@@ -10,7 +10,6 @@
 namespace assay::bench {
 namespace {
 
-using assay::tests::TemporaryFolder;
 using ::testing::HasSubstr;
 
 const std::string kSource = ASSAY_SOURCE_DIR;
@@ -61,7 +60,7 @@ TEST(Subject, ACheckpointAloneTellsItsShape) {
 }
 
 TEST(Subject, NamesOfVariablesMayBeAsLongAsTheFile) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const std::string name(200'000, 'A');
   std::ofstream(folder.path() / "model_config.yaml")
       << "MODE: inference\nMODEL_ARGS:\n  --num-layers: 3\n  --hidden-size: 64\n  --num-attention-heads: 4\n"
