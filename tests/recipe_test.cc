@@ -138,6 +138,7 @@ TEST_F(RecipeRun, TheScriptOfAWorkloadReachesItsEngine) {
                                                 "--engine-options", options, "--output", folder_ / "out"});
   EXPECT_EQ(workload.code, 0) << workload.out << workload.err;
   EXPECT_THAT(workload.out, HasSubstr("IDENTICAL"));
+  EXPECT_THAT(read_file(folder_ / "out/results.jsonl"), HasSubstr("--set TRAINING_SCRIPT_PATH=" + tool));
   const Output plain = run_program("assay", {"run", folder_ / "tests", "--engine", "process", "--engine-options",
                                              options, "--platform", "dgx_h100", "--set", "TRAINING_SCRIPT_PATH=" + tool,
                                              "--set", "CHECKPOINT_LOAD_PATH=/none", "--output", folder_ / "plain"});
@@ -199,7 +200,11 @@ TEST_F(RecipeRun, TheCaseIsTheConfigThatTheScriptNames) {
   write_file(folder_ / "recipes/long.yaml", head + product);
   const Output run = run_program("assay", {"recipe", "run", folder_ / "recipes/long.yaml", "--engine", "replay",
                                            "--json", "--output", folder_ / "long"});
-  EXPECT_THAT(read_file(folder_ / "long/results.jsonl"), HasSubstr("model_config_long.yaml")) << run.out << run.err;
+  const json long_one = json::parse(run.out)[0];
+  const std::string again = ASSAY_BINARY_DIR "/bin/" + long_one["reproduce"].get<std::string>();
+  EXPECT_THAT(again, HasSubstr("assay run " + dir + "model_config_long.yaml ")) << run.out << run.err;
+  const Output same = run_file("/bin/sh", {"-c", again + " --json --output " + folder_ / "again"});
+  EXPECT_EQ(json::parse(same.out)[0]["verdict"], long_one["verdict"]) << same.out << same.err;
 }
 
 TEST_F(RecipeRun, WhatCannotRunHasAVerdictAndAReason) {

@@ -16,6 +16,14 @@
 namespace assay::discover {
 namespace {
 
+constexpr std::string_view kConfigName = "model_config.yaml";
+
+// A config under another name.
+bool is_other_config(const std::filesystem::path& path) {
+  std::error_code code;
+  return path.extension() == ".yaml" && path.filename() != kConfigName && std::filesystem::is_regular_file(path, code);
+}
+
 std::filesystem::path absolute_of(const std::string& path) {
   std::error_code ignored;
   std::filesystem::path result = std::filesystem::absolute(path, ignored).lexically_normal();
@@ -78,7 +86,7 @@ void make_names_unique(std::vector<TestCase>& cases) {
   }
 }
 
-TestCase read_case(const FoundDirectory& found, std::string_view config = "model_config.yaml") {
+TestCase read_case(const FoundDirectory& found, std::string_view config = kConfigName) {
   TestCase test_case;
   test_case.name = name_below_root(found);
   test_case.dir = found.path;
@@ -117,13 +125,20 @@ TestCase case_of(const std::string& config) {
   }
   if (code) here.error = infra(as_text(here.path) + ": the directory cannot be listed: " + code.message());
   std::sort(here.goldens.begin(), here.goldens.end());
-  return read_case(here, file.filename().string());
+  TestCase made = read_case(here, file.filename().string());
+  if (file.filename() != kConfigName) made.name += "/" + as_text(file.stem().string());
+  return made;
 }
 
 Result<std::vector<TestCase>> discover(const std::vector<std::string>& paths, int threads) {
   std::vector<DirectoryId> seen;
   std::vector<FoundDirectory> found;
+  std::vector<std::string> configs;
   for (const std::string& path : paths) {
+    if (is_other_config(path)) {
+      configs.push_back(path);
+      continue;
+    }
     if (Status walked = find_directories(path, seen, found); !walked.ok()) return walked;
   }
   std::sort(found.begin(), found.end(),
@@ -137,6 +152,9 @@ Result<std::vector<TestCase>> discover(const std::vector<std::string>& paths, in
   for (int i = 1; i < threads && found.size() > 64; ++i) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
+  std::sort(configs.begin(), configs.end());
+  configs.erase(std::unique(configs.begin(), configs.end()), configs.end());
+  for (const std::string& config : configs) cases.push_back(case_of(config));
   make_names_unique(cases);
   return cases;
 }

@@ -68,6 +68,19 @@ TEST_F(Discover, TakesATreeACaseOrAConfig) {
   EXPECT_THAT(names({at("moe/a/model_config.yaml")}), ElementsAre("a"));
 }
 
+TEST_F(Discover, AConfigOfAnotherNameIsACaseWhereItIsGiven) {
+  put("tree/a/model_config.yaml", "MODE: inference\nMODEL_ARGS:\n  --load: x\n");
+  put("tree/a/golden_values_dev_any.json", "{}");
+  const std::string other = put("tree/a/model_config_long.yaml", "MODE: inference\nMODEL_ARGS:\n  --load: y\n");
+  EXPECT_THAT(names({at("tree")}), ElementsAre("a"));
+  EXPECT_THAT(names({at("tree"), other, other}), ElementsAre("a", "a/model_config_long"));
+  const auto cases = discover({other});
+  ASSERT_TRUE(cases.ok());
+  EXPECT_EQ(cases->front().config, other);
+  EXPECT_EQ(cases->front().dir, at("tree/a"));
+  EXPECT_EQ(cases->front().goldens.size(), 1U);
+}
+
 TEST_F(Discover, ListsACaseOnceHoweverItIsReached) {
   put("moe/a/model_config.yaml", kSmall);
   fs::create_directory_symlink(at("moe"), at("alias"));

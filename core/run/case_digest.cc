@@ -75,12 +75,31 @@ void add_files(const TestCase& test, const discover::Variables& variables, Files
 }
 
 // Nothing where the case asks for nothing itself.
-void add_settings(const TestCase& test, const CaseSettings& own, std::string* text) {
+void add_settings(const CaseSettings& own, std::string* text) {
   const std::string settings =
       fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}", own.environment_name, own.platform, own.engine, own.repeat,
                   own.timeout.count(), own.settled ? to_string(*own.settled) : std::string_view(), own.reason);
-  if (settings == "\t\t\t0\t0\t\t") return;
-  *text += fmt::format("\nrecipe {}\n{}\n{}", settings, test.assay.script.value_or(""), test.config_text);
+  if (settings == "\t\t\t0\t0\t\t" && own.variables.empty()) return;
+  *text += fmt::format("\nrecipe {}\n", settings);
+  for (const auto& [name, value] : own.variables) *text += fmt::format("{}={}\n", name, value);
+}
+
+void add_own(const CaseSettings& own, discover::Variables* variables) {
+  for (const auto& [name, value] : own.variables) {
+    if (variables->find(name) == nullptr) variables->set.emplace(name, value);
+  }
+}
+
+void add_case(const TestCase& test, const discover::Variables& variables, const CaseSettings& own, Files& files,
+              std::string* text) {
+  if (own.variables.empty()) {
+    add_files(test, variables, files, text);
+  } else {
+    discover::Variables all = variables;
+    add_own(own, &all);
+    add_files(test, all, files, text);
+  }
+  add_settings(own, text);
 }
 
 std::string digest(const std::string& text) {
@@ -90,18 +109,18 @@ std::string digest(const std::string& text) {
 
 }  // namespace
 
-discover::Variables variables_of(const RunOptions& options) {
+discover::Variables variables_of(const RunOptions& options, const CaseSettings& own) {
   discover::Variables variables;
   for (const auto& [name, value] : options.variables) variables.set.emplace(name, value);
   for (const auto& [name, value] : options.environment) variables.environment.emplace(name, value);
+  add_own(own, &variables);
   return variables;
 }
 
 std::string case_digest(const TestCase& test, const discover::Variables& variables, const CaseSettings& own) {
   std::string text;
   Files files;
-  add_files(test, variables, files, &text);
-  add_settings(test, own, &text);
+  add_case(test, variables, own, files, &text);
   return digest(text);
 }
 
@@ -112,8 +131,7 @@ std::string case_list_digest(const std::vector<const TestCase*>& cases, const di
   std::string text;
   for (size_t i = 0; i < cases.size(); ++i) {
     text = cases[i]->name + "\n";
-    add_files(*cases[i], variables, files, &text);
-    if (!own.empty()) add_settings(*cases[i], own[i], &text);
+    add_case(*cases[i], variables, own.empty() ? CaseSettings() : own[i], files, &text);
     digests += digest(text);
   }
   return digest(digests);

@@ -10,12 +10,12 @@
 
 namespace assay::run {
 
-// What ${NAME} stands for in the cases of a run.
-discover::Variables variables_of(const RunOptions& options);
+// What ${NAME} stands for in a case of a run.
+discover::Variables variables_of(const RunOptions& options, const CaseSettings& own = {});
 
 // SHA-256 over model_config.yaml, every golden file, the prompt file and the sources of the known completion, each
-// whole; what cannot be read counts as absent. Of a case that a recipe runs, what the recipe says of it (`own`) and its
-// text with the recipe's words in it count, too. Reads files; safe from any thread.
+// whole; what cannot be read counts as absent. Of a case that a recipe runs, what the recipe says of it (`own`) counts,
+// too. `variables`: those of the run. Reads files; safe from any thread.
 std::string case_digest(const TestCase& test, const discover::Variables& variables, const CaseSettings& own = {});
 
 // SHA-256 over the names of the cases, in their order, and what counts for case_digest(): equal checkouts have equal

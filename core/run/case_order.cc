@@ -93,6 +93,13 @@ bool runs_scripts(const plugin::Plugin& engine) {
   return Json::parse(engine.options_schema, nullptr, false).contains(place);
 }
 
+constexpr const char* kScript = "TRAINING_SCRIPT_PATH";
+
+// A script of Megatron-LM that does inference: a run may hold cases that train, and the script of these.
+bool infers(const std::string& script) {
+  return fs::path(script).filename().string().find("inference") != std::string::npos;
+}
+
 // Weights of the model, roughly: only the order of groups depends on it.
 double weight_elements(const model::ModelConfig& config) {
   const double width = config.hidden_size;
@@ -107,8 +114,17 @@ CasePreparer::CasePreparer(const RunOptions& options) : options_(options), varia
 
 Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine,
                                            bool golden, const CaseSettings& settings) {
+  if (!settings.variables.empty() || has_own_) variables_ = variables_of(options_, settings);
+  has_own_ = !settings.variables.empty();
+  const auto script = variables_.set.find(kScript);
+  if (!test.assay.script && script != variables_.set.end() && (is_foreign(engine) || infers(script->second))) {
+    TestCase with_script = test;
+    with_script.assay.script = script->second;
+    return prepare(with_script, id, engine, golden, settings);
+  }
   const fs::path folder = options_.output / "cases" / id;
-  if (options_.variables.count("INFERENCE_OUTPUT_PATH") == 0) {
+  if (options_.variables.count("INFERENCE_OUTPUT_PATH") == 0 &&
+      settings.variables.count("INFERENCE_OUTPUT_PATH") == 0) {
     variables_.set["INFERENCE_OUTPUT_PATH"] = (folder / "actual.json").string();
   }
   PreparedCase prepared;
@@ -120,12 +136,15 @@ Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::stri
   order.dir = test.dir;
   order.golden = options_.golden.string();
   if (test.metrics) order.metrics = *test.metrics;
-  const auto written = prepared.env_vars.find("N_REPEAT");
-  const Result<int> repeats =
-      repeats_wanted(options_, settings, written == prepared.env_vars.end() ? nullptr : &written->second);
-  if (!repeats) return repeats.status().with(test.config);
   if (golden) order.uncompared = train::why_uncompared(test, variables_);
-  order.repeats = order.uncompared.empty() ? *repeats : std::max(options_.repeat, 1);
+  order.repeats = std::max(options_.repeat, 1);
+  if (order.uncompared.empty()) {
+    const auto written = prepared.env_vars.find("N_REPEAT");
+    const Result<int> repeats =
+        repeats_wanted(options_, settings, written == prepared.env_vars.end() ? nullptr : &written->second);
+    if (!repeats) return repeats.status().with(test.config);
+    order.repeats = *repeats;
+  }
   order.record_quantities = options_.record_quantities;
   order.tolerances = test.assay.tolerance;
   if (golden) {

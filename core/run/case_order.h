@@ -52,7 +52,8 @@ class CasePreparer {
   const Result<model::ArgRecord>& checkpoint_args(const std::string& folder);
 
   const RunOptions& options_;
-  discover::Variables variables_;
+  discover::Variables variables_;  // of the case that was prepared last
+  bool has_own_ = false;           // its settings have some
   std::map<std::string, Result<model::ArgRecord>> checkpoint_args_;
 };
 

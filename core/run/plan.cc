@@ -31,8 +31,7 @@ class Planner {
  public:
   Planner(const RunOptions& options, plugin::PluginRegistry& registry)
       : options_(options), registry_(registry), backends_(registry), preparer_(options) {
-    variables_.set.insert(options.variables.begin(), options.variables.end());
-    variables_.environment.insert(options.environment.begin(), options.environment.end());
+    variables_ = variables_of(options);
   }
 
   Result<Plan> make() {
@@ -42,6 +41,8 @@ class Planner {
     choose(*filter);
     for (size_t i = 0; i < options_.cases.size(); ++i) {
       own_ = options_.settings.empty() ? CaseSettings() : options_.settings[i];
+      if (!own_.variables.empty() || has_own_) variables_ = variables_of(options_, own_);
+      has_own_ = !own_.variables.empty();
       select(options_.cases[i], *filter, wanted_[i]);
     }
     plan_.today = options_.today.empty() ? utc_today() : options_.today;
@@ -111,7 +112,7 @@ class Planner {
       return;
     }
     Ready ready = prepare(test, id, by_golden);
-    ready.digest = case_digest(test, variables_of(options_), own_);
+    ready.digest = case_digest(test, variables_, own_);
     if (by_golden) return add(test, "", id, ready);
     if (ready.settled) {  // one line says it for all relations
       const std::string only = relations.size() == 1 && test.error.ok() ? relations.front() : "";
@@ -130,7 +131,8 @@ class Planner {
     outcome.path = test.dir;
     outcome.model = test.model;
     if (test.metrics) outcome.metrics = *test.metrics;
-    outcome.reproduce = reproduce_command(options_, test.dir, relation, own_);
+    const bool usual = std::filesystem::path(test.config).filename() == "model_config.yaml";
+    outcome.reproduce = reproduce_command(options_, usual ? test.dir : test.config, relation, own_);
     planned.environment = environment_name();
     outcome.summary = ready.summary;
     planned.timeout = timeout_of(test);
@@ -182,7 +184,7 @@ class Planner {
     CaseSummary& summary = ready.summary;
     summary.engine = engine_name(test, options_, own_);
     const Result<const plugin::Plugin*> engine = registry_.find(plugin::Kind::kEngine, summary.engine);
-    if (!engine) return settle(Verdict::kInvalid, engine.status().message());
+    if (!engine) return settle(verdict_of(engine.status()), engine.status().message());
     ready.engine = *engine;
     if (!by_golden && ready.engine->can(ASSAY_CAP_RECORDED)) {
       return settle(Verdict::kNotComparable,
@@ -223,7 +225,7 @@ class Planner {
                                               : test.assay.engine.value_or("");
     if (summary.engine.empty()) return settle(Verdict::kSkipped, needed);
     const Result<const plugin::Plugin*> engine = registry_.find(plugin::Kind::kEngine, summary.engine);
-    if (!engine) return settle(Verdict::kInvalid, engine.status().message());
+    if (!engine) return settle(verdict_of(engine.status()), engine.status().message());
     ready.engine = *engine;
     if (!ready.engine->can(ASSAY_CAP_TRAIN)) {
       const bool recorded = ready.engine->can(ASSAY_CAP_RECORDED);
@@ -324,7 +326,8 @@ class Planner {
   plugin::PluginRegistry& registry_;
   BackendChoice backends_;
   CasePreparer preparer_;
-  discover::Variables variables_;
+  discover::Variables variables_;  // of the case that is being planned
+  bool has_own_ = false;           // own_ has variables
   std::map<Key, size_t> groups_;
   std::set<std::string> ids_;
   std::vector<bool> wanted_;  // parallel to RunOptions::cases

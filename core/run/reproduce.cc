@@ -46,7 +46,11 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir,
   const auto add = [&command](const char* option, const std::string& value) {
     if (!value.empty()) command.append(" ").append(option).append(" ").append(shell_word(value));
   };
-  for (const auto& [name, value] : options.variables) {
+  std::map<std::string, std::string> variables = options.variables;
+  for (const auto& [name, value] : own.variables) {
+    if (options.environment.count(name) == 0) variables.emplace(name, value);
+  }
+  for (const auto& [name, value] : variables) {
     add("--set", command::Redactor().word(fmt::format("{}={}", name, value)));
   }
   const std::string& environment = own.environment_name.empty() ? options.environment_name : own.environment_name;
@@ -61,6 +65,7 @@ std::string reproduce_command(const RunOptions& options, const std::string& dir,
   if (repeat > 0) add("--repeat", std::to_string(repeat));
   if (own.timeout.count() > 0) add("--timeout", fmt::format("{}", static_cast<double>(own.timeout.count()) / 1000));
   if (options.strict) command += " --strict";
+  if (options.allow_scripts) command += " --allow-scripts";
   for (const auto& dir_of_plugins : options.plugins.plugin_path) add("--plugin-path", dir_of_plugins.string());
   return command;
 }

@@ -29,6 +29,16 @@ TEST(Reproduce, CommandHoldsWhatMattersForTheResult) {
   EXPECT_EQ(reproduce_command(RunOptions(), "x"), "assay run x");
 }
 
+TEST(Reproduce, HasTheVariablesOfTheCaseAndLeaveToRunScripts) {
+  RunOptions options;
+  options.variables = {{"A", "1"}};
+  options.environment = {{"C", "5"}};
+  options.allow_scripts = true;
+  CaseSettings own;
+  own.variables = {{"A", "2"}, {"B", "3"}, {"C", "4"}};
+  EXPECT_EQ(reproduce_command(options, "x", "", own), "assay run x --set A=1 --set B=3 --allow-scripts");
+}
+
 TEST(Reproduce, OfARelationRunsThatOneAlone) {
   RunOptions options;
   EXPECT_EQ(reproduce_command(options, "x", "save_load"), "assay run x --filter '*@save_load'");

@@ -40,6 +40,7 @@ struct CaseSettings {
   std::chrono::milliseconds timeout{0};  // above ASSAY.timeout
   std::optional<Verdict> settled = {};   // it is not run, but has this verdict
   std::string reason = {};               // of `settled`
+  std::map<std::string, std::string> variables = {};  // for ${VAR}, below --set and the environment
 };
 
 struct RunOptions {
@@ -67,7 +68,7 @@ struct RunOptions {
   std::string launcher;          // plugin that has the workers run somewhere; empty: they are children of this process
   std::string launcher_options;  // JSON object: see launch_options.h and the launcher's schema
   bool strict = false;           // EQUIVALENT does not pass
-  bool allow_scripts = false;    // admits LD_* in ENV_VARS
+  bool allow_scripts = false;    // admits BEFORE_SCRIPT, AFTER_SCRIPT and LD_* in ENV_VARS
   std::filesystem::path output;  // made if missing; refused where it holds a run (journal.h)
   plugin::SearchOptions plugins;
   std::filesystem::path worker;                     // the assay-worker executable

@@ -92,6 +92,7 @@ void add_listed(const CaseOrder& order, command::Redactor* redactor) {
 command::Redactor secrets_of(const RunOptions& options, const Plan& plan) {
   command::Redactor redactor(options.environment);
   redactor.add(options.variables);
+  for (const CaseSettings& own : options.settings) redactor.add(own.variables);
   for (const Group& group : plan.groups) redactor.add(group.environment);
   for (const std::string* given : {&options.engine_options, &options.backend_options, &options.launcher_options}) {
     add_listed_secrets(*given, &redactor);

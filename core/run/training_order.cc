@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/run/case_digest.h"
 #include "core/run/repeats.h"
 #include "core/run/result_path.h"
 #include "core/train/case_plan.h"
@@ -35,9 +36,7 @@ Result<PreparedCase> prepare_training(const TestCase& test, const std::string& i
   if (!options.allow_scripts) {
     if (Status checked = check_environment(test); !checked.ok()) return checked;
   }
-  discover::Variables variables;
-  variables.set.insert(options.variables.begin(), options.variables.end());
-  variables.environment.insert(options.environment.begin(), options.environment.end());
+  const discover::Variables variables = variables_of(options, settings);
   PreparedCase prepared;
   CaseOrder& order = prepared.order;
   order.dir = test.dir;

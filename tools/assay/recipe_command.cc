@@ -142,7 +142,6 @@ int run_workloads(const Words& words) {
   if (!options) return fail(options.status());
   if (Status taken = take_parts(values, &*options); !taken.ok()) return fail(taken);
   options->settings = std::move(work.settings);
-  options->variables.insert(work.variables.begin(), work.variables.end());
   const int code = run_and_report(values, *std::move(options));
   return broken && code != kExitUsage ? kExitFailed : code;
 }

@@ -3,10 +3,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
-
-#include "core/discover/case_reader.h"
-#include "core/discover/yaml_text.h"
 
 namespace assay::cli {
 namespace {
@@ -102,46 +98,18 @@ Status fill(const recipe::Entry& entry, const std::string& engine, run::CaseSett
 
 using Given = std::map<std::string, std::string>;
 
-bool shell_expands(const std::string& value) { return value.find('$') != std::string::npos; }
-
-// What the script gives of the names that the case asks for; values that the shell would still expand are empty.
-Given given_by_script(const recipe::Entry& entry, const discover::Variables& given) {
-  Given values;
-  if (!entry.test) return values;
+// What the script gives of the names that the case asks for, and what it runs; values that the shell would still
+// expand are none.
+void take_variables(const recipe::Entry& entry, const discover::Variables& given, run::CaseSettings& settings) {
+  if (!entry.test) return;
+  const auto take = [&](const std::string& name, const std::string& value) {
+    const bool usable = !value.empty() && value.find('$') == std::string::npos && given.find(name) == nullptr;
+    if (usable) settings.variables[name] = value;
+  };
   for (const std::string& name : discover::referenced_variables(entry.test->config_text)) {
-    if (given.find(name) != nullptr) continue;
-    std::string value = recipe::script_word(entry.workload.script, name);
-    values[name] = shell_expands(value) ? "" : std::move(value);
+    take(name, recipe::script_word(entry.workload.script, name));
   }
-  return values;
-}
-
-// Reads the case again with `values` in its text.
-void put_into_text(const Given& values, TestCase& test) {
-  discover::Variables variables;
-  variables.set.insert(values.begin(), values.end());
-  TestCase fresh;
-  fresh.name = test.name;
-  fresh.dir = test.dir;
-  fresh.config = test.config;
-  fresh.model = test.model;
-  fresh.goldens = test.goldens;
-  discover::read_config(discover::substitute_known(test.config_text, variables), fresh);
-  test = std::move(fresh);
-}
-
-// Variables of all workloads; `differing` gets the names that have more than one value, or none in some workload that
-// asks for them: the value of one is not the other's.
-Given common_variables(const recipe::Catalogue& catalogue, const discover::Variables& given,
-                       std::set<std::string>& differing) {
-  Given common;
-  for (const recipe::Entry& entry : catalogue.entries) {
-    for (const auto& [name, value] : given_by_script(entry, given)) {
-      if (common.emplace(name, value).first->second != value) differing.insert(name);
-    }
-  }
-  std::erase_if(common, [&](const auto& one) { return one.second.empty() || differing.contains(one.first); });
-  return common;
+  if (!entry.test->assay.script) take("TRAINING_SCRIPT_PATH", entry.words.training_script);
 }
 
 }  // namespace
@@ -151,8 +119,6 @@ RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engi
   std::map<std::string, int> names;
   for (const recipe::Entry& entry : catalogue.entries) ++names[name_of(entry.workload)];
   std::map<std::string, int> used;
-  std::set<std::string> differing;
-  result.variables = common_variables(catalogue, given, differing);
   for (const recipe::Entry& entry : catalogue.entries) {
     if (entry.workload.is_build()) continue;
     TestCase test = entry.test.value_or(TestCase{});
@@ -166,13 +132,7 @@ RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engi
     const std::string scope = entry.workload.text("scope");
     if (names[test.name] > 1 && !scope.empty()) test.name += ":" + plain(scope);
     if (const int before = used[test.name]++; before > 0) test.name += fmt::format("~{}", before + 1);
-    if (!differing.empty() && entry.test) {
-      Given own = given_by_script(entry, given);
-      std::erase_if(own, [&](const auto& one) { return one.second.empty() || !differing.contains(one.first); });
-      if (!own.empty()) put_into_text(own, test);
-    }
-    const std::string& script = entry.words.training_script;
-    if (!test.assay.script && !script.empty() && !shell_expands(script)) test.assay.script = script;
+    take_variables(entry, given, settings);
     if (Status status = fill(entry, engine, settings); !status.ok() && test.error.ok()) test.error = status;
     result.cases.push_back(std::move(test));
     result.settings.push_back(std::move(settings));

@@ -1,7 +1,6 @@
 // From workloads of recipes to the cases of one run.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,16 +12,15 @@
 namespace assay::cli {
 
 struct RecipeCases {
-  std::vector<TestCase> cases;                   // one a workload, in order; builds are none
-  std::vector<run::CaseSettings> settings;       // of the same length
-  std::map<std::string, std::string> variables;  // that scripts give, cases ask for and `given` lacks
+  std::vector<TestCase> cases;              // one a workload, in order; builds are none
+  std::vector<run::CaseSettings> settings;  // of the same length
 };
 
 // Names are MODEL/NAME of the workload, with its scope behind where two would be the same. A workload that cannot be
 // run is a case all the same: with an error (its recipe is wrong, its case does not exist), or with a settled verdict
 // and a reason (SKIPPED: its script runs no case; NOT_COMPARABLE: no engine of its flavour, `engine` being empty).
-// A script hands variables such as CHECKPOINT_LOAD_PATH to its case. They stand below `given`; where two workloads
-// differ in one, it is put into the texts of their cases.
+// The settings of a case have the variables that it asks for, `given` lacks and its script gives, and
+// TRAINING_SCRIPT_PATH.
 RecipeCases cases_of(const recipe::Catalogue& catalogue, const std::string& engine, const discover::Variables& given);
 
 }  // namespace assay::cli

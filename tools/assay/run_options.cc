@@ -144,9 +144,6 @@ Result<run::RunOptions> make_run_options(const po::variables_map& values, const 
   auto settings = parse_settings(all(values, "set"));
   if (!settings) return settings.status();
   options.variables = *std::move(settings);
-  if (const auto script = options.variables.find("TRAINING_SCRIPT_PATH"); script != options.variables.end()) {
-    for (TestCase& test : options.cases) test.assay.script = script->second;
-  }
   options.environment = environment();
   options.environment_name = values["environment"].as<std::string>();
   options.platform = values["platform"].as<std::string>();
