@@ -9,7 +9,8 @@ namespace {
 std::string meaning_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::kSkipped:
-      return "Not run: something that the case asks for is absent on this machine. Neither a pass nor a failure.";
+      return "Not judged: something that the case asks for is absent on this machine, or a word says that nothing is "
+             "compared. Neither a pass nor a failure.";
     case Verdict::kIdentical:
       return "Every compared value is equal to the golden.";
     case Verdict::kEquivalent:

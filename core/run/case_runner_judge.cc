@@ -59,6 +59,13 @@ CaseVerdict uncompared(const CaseOrder& order, const std::string& but = "") {
   return {Verdict::kSkipped, std::move(reason), "", {}};
 }
 
+// Of several programs, one for each request, others may not have been tried.
+bool answers_all_at_once(const CaseOrder& order) {
+  const auto options = nlohmann::json::parse(order.engine_options, nullptr, false);
+  const bool apart = options.is_object() && options.value("per_request", nlohmann::json()) == true;
+  return order.prompts.size() == 1 || !apart;
+}
+
 }  // namespace
 
 // One session, or several of which the last one's results count.
@@ -103,7 +110,7 @@ CaseRunner::Judged CaseRunner::run_and_judge(const CaseOrder& given, const Files
   Result<SessionResult> session = run_passes(order, input, &measured);
   judged.restarts = measured.restarts;
   // A program that has ended well and wrote nothing of use is not at fault where nobody would have looked.
-  const bool forgiving = !order.uncompared.empty() && engine_.can(ASSAY_CAP_TRAIN);
+  const bool forgiving = !order.uncompared.empty() && engine_.can(ASSAY_CAP_TRAIN) && answers_all_at_once(order);
   if (!session && forgiving && measured.ran && session.status().code() == StatusCode::kInvalid) {
     judged.verdict = uncompared(order, session.status().message());
     return judged;

@@ -42,6 +42,7 @@ std::optional<CompatVerdict> judge_compat(const CompatCase& of, const std::strin
   if (outcome.verdict.verdict == Verdict::kSkipped && !(ran && !of.uncompared.empty())) return std::nullopt;
   if (!of.uncompared.empty()) {
     if (outcome.verdict.verdict == Verdict::kSkipped) return CompatVerdict{CompatVerdict::kSkipped, of.uncompared};
+    if (!ran || outcome.verdict.verdict == Verdict::kInfra) return failed(not_found("the run did not get so far"));
     if (of.xpass) return CompatVerdict{CompatVerdict::kPassed, "Training failed as expected."};
     return CompatVerdict{CompatVerdict::kFailed, "Training failed."};
   }

@@ -17,8 +17,11 @@ struct Tally {
   std::string difference;   // "" when all that have results are bit-equal
 };
 
-// INFRA says nothing about the engine: it is the worst only where nothing else is.
-int severity(Verdict verdict) { return verdict == Verdict::kInfra ? -1 : static_cast<int>(verdict); }
+// INFRA says nothing about the engine: it is the worst only where nothing else is but SKIPPED, which judged nothing.
+int severity(Verdict verdict) {
+  if (verdict == Verdict::kSkipped) return -2;
+  return verdict == Verdict::kInfra ? -1 : static_cast<int>(verdict);
+}
 
 Tally tally_of(const std::vector<RepeatVerdict>& repeats) {
   Tally tally;
@@ -106,6 +109,8 @@ CombinedVerdict combine_repeats(const std::vector<RepeatVerdict>& repeats, size_
   } else if (failed == 0) {
     if (!tally.difference.empty()) combined.verdict.verdict = worst(shown.verdict, Verdict::kEquivalent);
     reason += fmt::format("; {} repeats, {}", count, bits);
+  } else if (shown.verdict == Verdict::kSkipped) {
+    reason += fmt::format("; {} repeats", count);
   } else if (count > 1) {
     reason += fmt::format("; none of {} repeats passes ({}), {}", count, counts_of(repeats), bits);
   }

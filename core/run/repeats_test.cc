@@ -59,6 +59,14 @@ TEST(Repeats, NonePassingKeepsTheWorstAndInfraOnlyWhereAllAre) {
               HasSubstr("none of 2 repeats passes (1 DRIFT, 1 DIVERGED)"));
 }
 
+TEST(Repeats, WhatWasNotJudgedHidesNothing) {
+  EXPECT_EQ(combined({repeat(Verdict::kSkipped), repeat(Verdict::kInfra)}).verdict, Verdict::kInfra);
+  EXPECT_EQ(combined({repeat(Verdict::kSkipped), repeat(Verdict::kCrashed)}).verdict, Verdict::kCrashed);
+  const CaseVerdict all = combined({repeat(Verdict::kSkipped), repeat(Verdict::kSkipped)});
+  EXPECT_EQ(all.verdict, Verdict::kSkipped);
+  EXPECT_EQ(all.reason, "why SKIPPED; 2 repeats");
+}
+
 TEST(Repeats, InfraBesidePassesIsInfraAndNotFlaky) {
   EXPECT_EQ(combined({repeat(Verdict::kIdentical), repeat(Verdict::kInfra)}).verdict, Verdict::kInfra);
   EXPECT_EQ(combined({repeat(Verdict::kIdentical), repeat(Verdict::kInfra), repeat(Verdict::kDrift)}).verdict,

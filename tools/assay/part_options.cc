@@ -18,7 +18,12 @@ void add_part_options(po::options_description* options) {
 
 Result<po::variables_map> with_parts(const po::options_description& options, po::variables_map values,
                                      const Words& command) {
-  if (values.count("resume") != 0) return resume_values(options, std::move(values), command);
+  if (values.count("resume") != 0) {
+    Result<po::variables_map> recorded = resume_values(options, std::move(values), command);
+    if (!recorded) return recorded;
+    if (Status found = plugin::check_search(search_options(*recorded)); !found.ok()) return found;
+    return recorded;
+  }
   if (values.count("rerun") != 0) return invalid("--rerun: only with --resume RUN");
   if (values.count("durations") != 0 && values.count("shard") == 0) {
     return invalid("--durations: only with --shard i/n");

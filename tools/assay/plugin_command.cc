@@ -56,7 +56,7 @@ int plugin_command(const Words& words) {
   options.add_options()("plugin-path", po::value<Words>(), "folder to look in first; repeatable")("json", "print JSON")(
       "action", po::value<Words>(), "list: what would be used; doctor: every file and its trouble");
   po::variables_map values;
-  const bool examines = std::find(words.begin(), words.end(), "doctor") != words.end();
+  const bool examines = !words.empty() && words[0] == "doctor";  // it tells of folders that are none
   if (const auto code = parse(kPluginUsage, options, "action", words, &values, examines)) return *code;
   const Words actions = all(values, "action");
   if (actions.size() != 1 || (actions[0] != "list" && actions[0] != "doctor")) {

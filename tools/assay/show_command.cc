@@ -72,12 +72,13 @@ void resolve_model(const TestCase& test_case, Details* details) {
       keep(discover::resolve_engine_options(test_case, model::apply_checkpoint_args(given, nullptr)), details);
   if (!options) return;
   if (auto prompts = keep(discover::load_prompts(*options, test_case.dir), details)) details->prompts = *prompts;
-  const auto folder = discover::checkpoint_folder(*options, test_case.dir);
-  if (!folder && folder.status().code() == StatusCode::kNotFound) {
-    details->notes.push_back(folder.status().message() + "; without it the model is not shown");
+  const auto weights = discover::find_input(options->load, test_case.dir);
+  if (!weights && weights.status().code() == StatusCode::kNotFound) {
+    details->notes.push_back("--load: " + weights.status().message() + "; without it the model is not shown");
     return;
   }
-  if (!keep(folder, details)) return;
+  const auto folder = keep(discover::checkpoint_folder(*options, test_case.dir), details);
+  if (!folder) return;
   const auto checkpoint = keep(model::Checkpoint::open(*folder), details);
   if (!checkpoint) return;
   details->stored = keep((*checkpoint)->args(), details);

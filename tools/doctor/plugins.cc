@@ -32,8 +32,13 @@ void examine_plugins(const DoctorInput& input, std::vector<Finding>* findings) {
     findings->push_back({"plugins", "folder", needed ? State::kProblem : State::kWarning,
                          dir.path.string() + " cannot be read: " + bad->reason,
                          "name a folder that exists with --plugin-path or ASSAY_PLUGIN_PATH"});
-    std::erase(readable.plugin_path, dir.path);
   }
+  // One folder may be given in several spellings.
+  std::erase_if(readable.plugin_path, [](const std::filesystem::path& path) {
+    std::error_code code;
+    const std::filesystem::directory_iterator entry(path, code);
+    return static_cast<bool>(code);
+  });
   for (const plugin::DoctorRow& row : report.rows) {
     const std::string name = row.kind.empty() ? row.file.filename().string() : row.kind + " " + row.name;
     if (!row.shadowed_by.empty()) {

@@ -14,7 +14,7 @@ namespace assay {
 
 // In ascending severity from kIdentical on: the verdict of a whole is the largest of its parts.
 enum class Verdict : uint8_t {
-  kSkipped,        // something in ASSAY.requires is absent; counted apart
+  kSkipped,        // something in ASSAY.requires is absent, or nothing was to be compared; counted apart
   kIdentical,      // every compared value equal
   kEquivalent,     // within tolerance, or near-ties alone
   kXfail,          // fails as declared
