@@ -46,15 +46,6 @@ void cut_rows(int64_t rows, CompatSide* side) {
   side->values = side->values.first(static_cast<size_t>(side->shape[0]) * row);
 }
 
-bool names_vocabulary(const std::string& key) {
-  return key.find("embedding.word_embeddings.weight") != std::string::npos ||
-         key.find(".output_layer.weight") != std::string::npos;
-}
-
-bool names_rows(const std::string& key) {
-  return key.ends_with("mlp.linear_fc2.weight") || key.ends_with("self_attention.linear_proj.weight");
-}
-
 enum class Joined { kTogether, kPassedOver, kFailed };
 
 // Two states of different shapes, brought together in their way.
@@ -67,7 +58,7 @@ class Joining {
     TensorShape shape = *left_weight;
     const bool padded = shape != *right_weight;
     if (padded) {
-      if (!names_vocabulary(key_)) {
+      if (!is_vocabulary(key_)) {
         return fail(fmt::format("AssertionError: Tensor shape mismatch for {}: {} vs {}", key_, shown_shape(shape),
                                 shown_shape(*right_weight)));
       }
@@ -81,9 +72,9 @@ class Joining {
       with_axis.insert(with_axis.begin() + 1, 1);
       if (!reshape_side(with_axis, &left_)) return fail_shape();
     }
-    if (!padded && names_rows(key_)) return unshard(shape);
+    if (!padded && is_row_parallel(key_)) return unshard(shape);
     if (reshape_side(left_.shape, &right_)) return Joined::kTogether;
-    if (names_vocabulary(key_)) return Joined::kPassedOver;
+    if (is_vocabulary(key_)) return Joined::kPassedOver;
     return fail(fmt::format("AssertionError: Tensor shape mismatch for {}: {} vs {}, simple reshape failed", key_,
                             shown_shape(left_.shape), shown_shape(right_.shape)));
   }

@@ -26,15 +26,6 @@ bool is_gradient(const TensorInfo& tensor) {
   return tensor.key.starts_with("optimizer.") && tensor.key.find(".exp_avg.") != std::string::npos;
 }
 
-bool is_vocabulary(std::string_view key) {
-  return key.find("embedding.word_embeddings.weight") != std::string_view::npos ||
-         key.find(".output_layer.weight") != std::string_view::npos;
-}
-
-bool is_row_parallel(std::string_view key) {
-  return key.ends_with("mlp.linear_fc2.weight") || key.ends_with("self_attention.linear_proj.weight");
-}
-
 std::string text_of(const std::vector<int64_t>& shape) {
   std::string text;
   for (const int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
@@ -229,6 +220,15 @@ class Comparison {
 };
 
 }  // namespace
+
+bool is_vocabulary(std::string_view key) {
+  return key.find("embedding.word_embeddings.weight") != std::string_view::npos ||
+         key.find(".output_layer.weight") != std::string_view::npos;
+}
+
+bool is_row_parallel(std::string_view key) {
+  return key.ends_with("mlp.linear_fc2.weight") || key.ends_with("self_attention.linear_proj.weight");
+}
 
 double gradient_bound() { return 4 * std::pow(1.03, 33) * 0.0078125; }
 

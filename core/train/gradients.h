@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/train/run_case.h"
@@ -11,6 +12,11 @@ namespace assay::train {
 
 // Largest ||a - b|| / ||b|| (Frobenius) that passes: 4 * 1.03^33 * 2^-7, Megatron-LM's bound for layer 0 of 32 in bf16.
 double gradient_bound();
+
+// Whether a tensor of this key has a row for each token, padded in some runs; and whether tensor parallelism cuts its
+// columns.
+bool is_vocabulary(std::string_view key);
+bool is_row_parallel(std::string_view key);
 
 // How a flat optimizer state of a tensor-parallel run is laid out beside a whole one.
 struct Unsharding {
