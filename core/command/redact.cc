@@ -82,6 +82,34 @@ std::vector<std::string> pieces_of(std::string_view text) {
   return pieces;
 }
 
+// As a shell takes a line apart: quotes hold blanks and signs together, a backslash the next character.
+std::vector<std::string> shell_pieces_of(std::string_view text) {
+  constexpr std::string_view kBetween = " \t\r\n;&|()<>";
+  std::vector<std::string> pieces;
+  std::string piece;
+  const auto end_piece = [&] {
+    if (!piece.empty()) pieces.push_back(piece);
+    piece.clear();
+  };
+  char quote = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      const char next = text[++i];
+      if (quote == '"' && next != '"' && next != '\\' && next != '$' && next != '`') piece += c;
+      if (next != '\n') piece += next;
+    } else if (quote == 0 ? c == '"' || c == '\'' : c == quote) {
+      quote = quote == 0 ? c : '\0';
+    } else if (quote == 0 && kBetween.find(c) != std::string_view::npos) {
+      end_piece();
+    } else {
+      piece += c;
+    }
+  }
+  end_piece();
+  return pieces;
+}
+
 // The first bytes of a file, in pieces. False: they cannot be read.
 bool copy_beginning(const fs::path& from, size_t bytes, std::ofstream& to) {
   std::ifstream in(from, std::ios::binary);
@@ -118,8 +146,10 @@ void Redactor::add_words(const std::vector<std::string>& words) {
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     add_urls(word);
-    if (word.find_first_of(" \t\n") != std::string::npos) {
-      if (const std::vector<std::string> inside = pieces_of(word); inside.size() > 1) add_words(inside);
+    if (word.find_first_of(" \t\r\n;") != std::string::npos) {
+      for (const std::vector<std::string>& inside : {pieces_of(word), shell_pieces_of(word)}) {
+        if (inside.size() > 1 || (inside.size() == 1 && inside[0].size() < word.size())) add_words(inside);
+      }
     }
     const size_t equals = word.find('=');
     if (is_secret_option_word(word)) {

@@ -46,8 +46,8 @@ class Redactor {
   void add_secret(std::string_view value);
 
   // Notes what the words of a command hold: the value of "--option=VALUE" and of "--option", "VALUE" with a secret name
-  // (is_secret_option), that of "NAME=VALUE", what add_urls() finds; the same between the blanks of a word, as scripts
-  // have them.
+  // (is_secret_option), that of "NAME=VALUE", what add_urls() finds; the same between the blanks of a word, and between
+  // what a shell makes of it: a word may be a whole script ("export NAME='a b'; run").
   void add_words(const std::vector<std::string>& words);
 
   // Notes user and password, and each "name=value" of the query, of every URL (SCHEME://...) in a text.

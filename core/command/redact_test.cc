@@ -63,6 +63,19 @@ TEST(Redact, FindsTheSecretsOfACommandsWords) {
   EXPECT_EQ(redactor.text("ftp://me:sesame-6@host"), "ftp://***host");
 }
 
+TEST(Redact, FindsTheSecretsOfScriptsAsAShellReadsThem) {
+  Redactor redactor;
+  redactor.add_words(
+      {"export A_TOKEN=sesame-1; (B_KEY=\"sesame two\" run --password 'sesame three'|cat)\n"
+       "C_TOKEN=sesame-4&& D_KEY=sesame\\ 5 go;E_TOKEN=$(cat file)\nF_KEY=\"a\\\"sesame-6\" it's",
+       "G_TOKEN=sesame-7\n", "H_TOKEN=sesame-8;"});
+  for (const char* secret :
+       {"sesame-1", "sesame two", "sesame three", "sesame-4", "sesame 5", "a\"sesame-6", "sesame-7", "sesame-8"}) {
+    EXPECT_EQ(redactor.text(secret), "***") << secret;
+  }
+  EXPECT_EQ(redactor.text("export run cat file go"), "export run cat file go");
+}
+
 TEST(Redact, FindsTheSecretsOfUrls) {
   Redactor redactor;
   redactor.add_urls("see http://a:b@h and ftp://name-only@h, http://h/p?x=yyyy //no:url@h, http:// , http://@h?");

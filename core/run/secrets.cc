@@ -83,6 +83,7 @@ void add_listed(const CaseOrder& order, command::Redactor* redactor) {
       redactor->add(job.environment);
       redactor->add_words(job.arguments);
       redactor->add_words(job.command);
+      redactor->add_words({job.before_script, job.after_script});
     }
   }
 }

@@ -83,11 +83,14 @@ TEST(Secrets, OfATrainingProgramAreFoundInItsWordsAndVariables) {
   training.runs[0].script = "pretrain_gpt.py";
   training.runs[0].arguments = {"--hf-token", "sesame-1", "--tokenizer-type", "TikTokenizer"};
   training.runs[0].environment = {{"WANDB_API_KEY", "sesame-2"}};
+  training.runs[0].before_script = "export HF_TOKEN=sesame-3; true";
+  training.runs[0].after_script = "check --password 'sesame 4'";
   Plan plan;
   plan.cases.emplace_back();
   plan.cases[0].order.training = {train::to_json(training)};
   const command::Redactor known = secrets_of({}, plan);
   EXPECT_EQ(known.text("sesame-1 sesame-2 TikTokenizer"), "*** *** TikTokenizer");
+  EXPECT_EQ(known.text("sesame-3, sesame 4, check"), "***, ***, check");
 }
 
 TEST(Secrets, OptionsThatAreNestedTooDeepAreNotGoneDown) {
