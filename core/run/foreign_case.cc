@@ -4,6 +4,7 @@
 
 #include "core/discover/harness_args.h"
 #include "core/discover/input_path.h"
+#include "core/train/job.h"
 
 namespace assay::run {
 namespace {
@@ -36,13 +37,15 @@ bool wants_case(const plugin::Plugin& engine) {
 
 Result<Json> case_member(const TestCase& test, const discover::EngineOptions& options,
                          const discover::Variables& variables, const ForeignLimits& limits) {
-  Result<std::vector<std::string>> model_args = discover::harness_words(test, variables);
+  const std::string script = test.assay.script.value_or("");
+  Result<std::vector<std::string>> model_args =
+      discover::harness_words(test, variables, 1, train::starts_as_program(script));
   if (!model_args) return model_args.status();
   return Json{{"name", test.name},
               {"dir", absolute(test.dir)},
               {"config", absolute(test.config)},
               {"model_args", *model_args},
-              {"script", test.assay.script.value_or("")},
+              {"script", script},
               {"launcher", test.launcher},
               {"checkpoint", found_or_as_written(options.load, test.dir)},
               {"tokenizer", found_or_as_written(options.tokenizer.model.string(), test.dir)},

@@ -49,11 +49,6 @@ Result<int64_t> whole_number(const std::string& name, std::string_view text, int
       fmt::format("{} '{}': expected a whole number from {} to {}", name, text::printable(text), least, most));
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 class Planner {
  public:
   Planner(const TestCase& test, const discover::Variables& variables, const PlanRequest& request)
@@ -107,7 +102,7 @@ class Planner {
           ": which program trains is not said: give it with --set TRAINING_SCRIPT_PATH=pretrain_gpt.py, or in "
           "ASSAY.script");
     }
-    nemo_ = lower(base_.script).find("nemo") != std::string::npos;
+    nemo_ = starts_as_program(base_.script);
     base_.script_is_program = nemo_;
     base_.name = test_.name;
     base_.repeat = request_.repeat;

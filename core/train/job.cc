@@ -107,6 +107,12 @@ Status check(const Job& job) {
 
 }  // namespace
 
+bool starts_as_program(std::string_view script) {
+  std::string lower(script);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower.find("nemo") != std::string::npos;
+}
+
 std::string to_json(const Job& job) {
   Json json = Json::object();
   visit_job(job, [&](const char* name, const auto& value) { json[name] = value; });

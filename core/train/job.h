@@ -44,6 +44,9 @@ struct Job {
   std::string after_script;
 };
 
+// Whether Megatron-LM's harness starts this script as it is, and not through python: "nemo" stands in it, in any case.
+bool starts_as_program(std::string_view script);
+
 // Ill-formed UTF-8 becomes U+FFFD.
 std::string to_json(const Job& job);
 

@@ -88,5 +88,10 @@ TEST(Job, NumbersThatNoMemberHoldsAreRefusedAndNotMadeSmaller) {
   }
 }
 
+TEST(Job, AScriptIsAProgramWhereNemoStandsInIt) {
+  for (const char* script : {"nemo", "NeMo llm generate", "x/nemo_run.py"}) EXPECT_TRUE(starts_as_program(script));
+  for (const char* script : {"", "pretrain_gpt.py", "nem o"}) EXPECT_FALSE(starts_as_program(script)) << script;
+}
+
 }  // namespace
 }  // namespace assay::train
