@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <iterator>
 
 #include "core/run/launched_fixture.h"
 
@@ -98,7 +99,8 @@ class FullSlurm : public RunOnSlurm {
     ::setpgid(0, 0);
     const std::string line = jobs +
                              "while sleep 0.05; do for f in pending.*; do [ -e $f ] || continue\n"
-                             "s=$(cat $f); rm $f; SLURM_ARRAY_TASK_ID=0 bash $s; touch over.${f#*.}; rm busy\n"
+                             "s=$(cat $f); rm $f\n"
+                             "{ SLURM_ARRAY_TASK_ID=0 bash $s; touch over.${f#*.}; rm busy; } &\n"
                              "done; done >/dev/null 2>&1\n";
     ::execl("/bin/bash", "bash", "-c", line.c_str(), nullptr);
     ::_exit(99);
@@ -132,6 +134,71 @@ TEST_F(FullSlurm, ALimitThatOthersFillIsAnOutage) {
   ASSERT_TRUE(result_->ok());
   EXPECT_EQ(verdict("a"), "INFRA");
   EXPECT_THAT(reason("a"), AllOf(HasSubstr("for 1 s"), HasSubstr("AssocMaxSubmitJobLimit")));
+}
+
+// A Slurm whose arrays have one task; it takes the first of them, and second ones as `second` says, a shell line that
+// ends it where it does not.
+class SlurmOfSmallArrays : public FullSlurm {
+ protected:
+  void take(const std::string& second, double patience = 1) {
+    Json options = Json::parse(options_.launcher_options);
+    options["workers"]["patience"] = patience;
+    options["workers"]["tasks"] = 2;
+    const std::string jobs = "cd " + dir_.string() + "\n";
+    script(options, "sbatch",
+           jobs + "case $2 in *.p1.sh) " + second + ";; esac\n" +
+               "n=$(($(wc -l <names) + 1)); echo $n >>names; echo $2 >new; mv new pending.$n; echo $n\n");
+    std::ifstream in(dir_ / "scontrol");
+    std::string line;
+    std::getline(in, line);  // #!
+    const std::string rest{std::istreambuf_iterator<char>(in), {}};
+    script(options, "scontrol", "[ $2 != config ] || { echo MaxArraySize = 1; exit; }\n" + rest);
+    options_.launcher_options = options.dump();
+  }
+  static std::string refuse(const std::string& words) { return "{ echo 'sbatch: error: " + words + "' >&2; exit 1; }"; }
+  // Of two cases, that of the first array keeps its verdict; the other's is INFRA.
+  void expect_one_of_two(const std::string& words) {
+    add("a", "slow 1");
+    add("b", "slow 1");
+    run();
+    ASSERT_TRUE(result_->ok()) << result_->status().message();
+    const bool a_first = verdict("a") == "IDENTICAL";
+    EXPECT_EQ(verdict(a_first ? "a" : "b"), "IDENTICAL") << reason("a") << " " << reason("b");
+    EXPECT_EQ(verdict(a_first ? "b" : "a"), "INFRA");
+    EXPECT_THAT(reason(a_first ? "b" : "a"), AllOf(HasSubstr(words), HasSubstr("before this case began")));
+  }
+};
+
+TEST_F(SlurmOfSmallArrays, AnArrayThatWaitsForRoomLongerThanThePatienceCostsNoCaseWhileAnotherRuns) {
+  // The first one ends once the second one is there, 3 s later.
+  take("echo >>tries; [ $(wc -l <tries) -gt 2 ] || " + refuse("AssocMaxSubmitJobLimit") + "; touch go");
+  for (const char* name : {"a", "b"}) add(name, "await " + go());
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  for (const char* name : {"a", "b"}) EXPECT_EQ(verdict(name), "IDENTICAL") << reason(name);
+  EXPECT_EQ(events(event::kCaseStarted), 2u) << "each ran once";
+}
+
+TEST_F(SlurmOfSmallArrays, AnArrayThatWaitsForRoomWaitsForOtherJobsOfTheRunToo) {
+  take("[ -e since ] || date +%s >since; [ $(($(date +%s) - $(cat since))) -gt 6 ] || " +
+           refuse("AssocMaxSubmitJobLimit") + "; touch go",
+       4);
+  add("a", "await " + go(), "ENV_VARS:\n  GROUP: a\n");
+  for (const char* name : {"b", "c"}) add(name, "slow 1", "ENV_VARS:\n  GROUP: b\n");
+  run();
+  ASSERT_TRUE(result_->ok()) << result_->status().message();
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(verdict(name), "IDENTICAL") << reason(name);
+}
+
+TEST_F(SlurmOfSmallArrays, AnArrayThatIsNeverTakenCostsItsOwnCasesAlone) {
+  take(refuse("AssocMaxSubmitJobLimit"));
+  expect_one_of_two("could not be submitted for 1 s: " + (dir_ / "sbatch").string() +
+                    ": sbatch: error: AssocMaxSubmitJobLimit");
+}
+
+TEST_F(SlurmOfSmallArrays, AnArrayThatIsRefusedCostsItsOwnCasesAlone) {
+  take(refuse("Invalid account"));
+  expect_one_of_two("sbatch: error: Invalid account");
 }
 
 }  // namespace

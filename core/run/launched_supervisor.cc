@@ -223,10 +223,15 @@ void LaunchedSupervisor::unreachable(Job& job, const Status& status) {
     job.unreachable_since = Clock::now();
     complain(job, status);
   }
-  if (Clock::now() - *job.unreachable_since < milliseconds(launch_.patience)) return;
+  const bool full = status.code() == StatusCode::kExhausted;  // as for a job that is to be started
+  const Clock::time_point since = full ? std::max(*job.unreachable_since, answered_) : *job.unreachable_since;
+  if (Clock::now() - since < milliseconds(launch_.patience)) return;
   for (std::unique_ptr<Task>& task : job.tasks) {
     if (task) {
-      lose(task, fmt::format("out of reach for {:.0f} s: {}", launch_.patience, status.message()), false);
+      lose(task,
+           fmt::format("{} for {:.0f} s: {}", full ? "could not be submitted" : "out of reach", launch_.patience,
+                       status.message()),
+           false);
     }
   }
 }

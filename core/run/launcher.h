@@ -53,7 +53,8 @@ class Launcher {
   // The job's id. kExhausted: not now. Anything else: the job is refused.
   Result<uint64_t> start(const LaunchJob& job);
 
-  // One state for each of the `count` tasks of the job. Fails where the system cannot be asked just now.
+  // One state for each of the `count` tasks of the job. Fails where the system cannot be asked just now; kExhausted:
+  // all tasks that it has taken are over, and it cannot take the others just now.
   Result<std::vector<TaskState>> poll(uint64_t job, size_t count);
 
   Status cancel(uint64_t job);               // the whole of it

@@ -19,6 +19,8 @@
 namespace assay::launchers {
 namespace {
 
+constexpr std::chrono::milliseconds kMostPause{60'000};  // between two tries to submit an array
+
 // Parts of what Slurm's commands say when another try may go better.
 constexpr std::array<std::string_view, 13> kPassing = {"Unable to contact slurm controller",
                                                        "Socket timed out",
@@ -42,6 +44,10 @@ bool passing(const ToolOutput& output) {
 
 bool unknown_job(const ToolOutput& output) { return output.words().find("Invalid job id") != std::string::npos; }
 
+bool all_over(const State* states, size_t count) {
+  return std::all_of(states, states + count, [](const State& state) { return state.over(); });
+}
+
 std::optional<uint64_t> leading_number(std::string_view text) {
   uint64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -61,16 +67,10 @@ SlurmLauncher::~SlurmLauncher() {
   std::set<uint64_t> left;
   for (const auto& [id, running] : jobs_) {
     for (const Part& part : running.parts) {
-      const auto begin = running.states.begin() + static_cast<ptrdiff_t>(part.first);
-      const bool over = std::all_of(begin, begin + static_cast<ptrdiff_t>(part.job.tasks.size()),
-                                    [](const State& state) { return state.over(); });
-      if (!over) left.insert(part.id);
+      const bool over = all_over(&running.states[part.first], part.job.tasks.size()) && part.unwanted.empty();
+      if (part.id != 0 && !over) left.insert(part.id);
     }
   }
-  for (const auto& [name, parts] : begun_) {
-    for (const Part& part : parts) left.insert(part.id);
-  }
-  left.erase(0);
   for (const std::string& name : unanswered_) {
     const Result<std::vector<uint64_t>> ids = jobs_called(name);
     if (ids) left.insert(ids->begin(), ids->end());
@@ -168,29 +168,59 @@ Result<uint64_t> SlurmLauncher::start(Job job) {
     if (!parts) return parts.status();
     begun = begun_.emplace(name, *std::move(parts)).first;
   }
-  std::vector<Part>& parts = begun->second;
-  for (Part& part : parts) {
-    if (part.id != 0) continue;
-    const Result<uint64_t> id = submit(part.job, part.after ? parts[*part.after].id : 0);
-    if (id) {
-      part.id = *id;
-      continue;
-    }
-    if (id.status().code() != StatusCode::kExhausted) {
-      std::vector<std::string> others;
-      for (const Part& other : parts) {
-        if (other.id != 0) others.push_back(std::to_string(other.id));
-      }
-      if (!others.empty()) [[maybe_unused]]
-        const Status ended = cancel_named(others);
-      begun_.erase(begun);
-    }
+  Part& front = begun->second.front();
+  Result<uint64_t> id = submit(front.job, 0);
+  if (!id) {
+    if (id.status().code() != StatusCode::kExhausted) begun_.erase(begun);
     return id.status();
   }
-  const uint64_t id = parts.front().id;
-  jobs_.insert_or_assign(id, Running{std::move(parts), std::vector<State>(tasks)});
+  front.id = *id;
+  Running running{.parts = std::move(begun->second), .states = std::vector<State>(tasks)};
   begun_.erase(begun);
+  submit_missing(&running);
+  jobs_.insert_or_assign(*id, std::move(running));
   return id;
+}
+
+// The first one that Slurm cannot take now ends the round. What it refuses once, it would refuse again.
+void SlurmLauncher::submit_missing(Running* running) {
+  std::vector<Part>& parts = running->parts;
+  for (Part& part : parts) {
+    State* states = &running->states[part.first];
+    if (part.id != 0 || all_over(states, part.job.tasks.size())) continue;
+    if (std::chrono::steady_clock::now() < running->next_try) return;
+    std::optional<size_t> after = part.after;
+    while (after && parts[*after].id == 0) after = parts[*after].after;  // it was cancelled
+    const Result<uint64_t> id = submit(part.job, after ? parts[*after].id : 0);
+    if (id) {
+      part.id = *id;
+      running->told_over = false;
+      running->pause = kLeastPause;
+      for (size_t i = 0; i < part.job.tasks.size(); ++i) {
+        if (!states[i].over()) states[i] = State();
+      }
+      continue;
+    }
+    if (id.status().code() == StatusCode::kExhausted) {
+      running->missing = id.status();
+      running->next_try = std::chrono::steady_clock::now() + running->pause;
+      running->pause = std::min(running->pause * 2, kMostPause);
+      const auto waits = std::find_if(states, states + part.job.tasks.size(), [](const State& s) { return !s.over(); });
+      waits->reason = id.status().message();  // once is enough
+      return;
+    }
+    for (size_t i = part.first; i < running->states.size(); ++i) {
+      if (!running->states[i].over()) running->states[i] = lost(id.status().message(), false);
+    }
+    break;
+  }
+  running->missing = {};
+}
+
+void SlurmLauncher::end_unwanted(Part* part) const {
+  std::vector<std::string> names;
+  for (const size_t task : part->unwanted) names.push_back(std::to_string(part->id) + "_" + std::to_string(task));
+  if (!names.empty() && cancel_named(names).ok()) part->unwanted.clear();  // else the next time
 }
 
 Result<uint64_t> SlurmLauncher::submit(const Job& job, uint64_t after) {
@@ -247,15 +277,24 @@ Result<std::vector<State>> SlurmLauncher::poll(uint64_t id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return not_found("no job " + std::to_string(id) + " of this run");
   Running& running = found->second;
-  for (const Part& part : running.parts) {
-    if (Status seen = look_at(part, &running.states[part.first]); !seen.ok()) return seen;
+  submit_missing(&running);
+  bool over = true;
+  for (Part& part : running.parts) {
+    if (part.id == 0) continue;
+    end_unwanted(&part);
+    State* states = &running.states[part.first];
+    if (Status seen = look_at(part, states); !seen.ok()) return seen;
+    over = over && all_over(states, part.job.tasks.size());
   }
+  if (over && running.told_over && !running.missing.ok()) return running.missing;
+  if (over && !running.told_over) running.next_try = {};  // they have made room
+  running.told_over = over;
   return running.states;
 }
 
 Status SlurmLauncher::look_at(const Part& part, State* states) {
   const size_t count = part.job.tasks.size();
-  if (std::all_of(states, states + count, [](const State& state) { return state.over(); })) return {};
+  if (all_over(states, count)) return {};
   const std::string id = std::to_string(part.id);
   const Result<ToolOutput> output = tool({profile_.scontrol, "-o", "show", "job", id});
   if (!output) return output.status();
@@ -295,14 +334,22 @@ Status SlurmLauncher::cancel(uint64_t id, std::optional<size_t> task) {
                      " of this run");
   }
   std::vector<std::string> names;
-  for (const Part& part : found->second.parts) {
-    if (!task) {
-      names.push_back(std::to_string(part.id));
-    } else if (*task >= part.first && *task < part.first + part.job.tasks.size()) {
-      names.push_back(std::to_string(part.id) + "_" + std::to_string(*task - part.first));
+  for (Part& part : found->second.parts) {
+    const size_t count = part.job.tasks.size();
+    if (task && (*task < part.first || *task >= part.first + count)) continue;
+    if (part.id != 0) {
+      names.push_back(std::to_string(part.id) + (task ? "_" + std::to_string(*task - part.first) : ""));
+      continue;
+    }
+    for (size_t i = task ? *task - part.first : 0; i < (task ? *task - part.first + 1 : count); ++i) {
+      State& state = found->second.states[part.first + i];
+      if (state.over()) continue;
+      state = lost("cancelled before it was submitted", false);
+      part.unwanted.insert(i);
+      found->second.told_over = false;
     }
   }
-  return cancel_named(names);
+  return names.empty() ? Status() : cancel_named(names);
 }
 
 Status SlurmLauncher::cancel_named(const std::vector<std::string>& names) const {

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "assay/sdk.hpp"
 #include "tests/temporary_folder.h"
@@ -17,7 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Slurm : public ::testing::Test {
  protected:
@@ -250,6 +254,34 @@ class SmallArrays : public Slurm {
   std::string submission(const std::string& name, const std::string& more = "") const {
     return "--parsable " + more + (dir_ / "launcher" / (name + ".sh")).string() + "\n";
   }
+  int times_submitted(const std::string& name) const {
+    const std::string all = calls("sbatch");
+    const std::string one = submission(name);
+    int times = 0;
+    for (size_t at = all.find(one); at != std::string::npos; at = all.find(one, at + 1)) ++times;
+    return times;
+  }
+  // Arrays get ids from 60 on; those after `last` get these words.
+  void take_no_more_than(int last, const std::string& words) {
+    give_ids(60, last + 1);
+    say("sbatch", "", 1, "sbatch: error: Batch job submission failed: " + words + "\n");
+    say("squeue", "");
+  }
+  // For a minute at most. Between two tries there is a pause.
+  std::vector<State> poll_until_submitted(uint64_t id, size_t task) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    Result<std::vector<State>> states = launcher_->poll(id);
+    while ((!states || (*states)[task].phase == ASSAY_TASK_WAITING) && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      states = launcher_->poll(id);
+    }
+    EXPECT_TRUE(states.ok()) << states.status().message();
+    return states ? *std::move(states) : std::vector<State>(task + 1);
+  }
+
+  const std::string kLimit = "Job violates AssocMaxSubmitJobLimit";
+  const std::string kRunning =
+      "JobId=41 ArrayTaskId=0-2 JobState=RUNNING Reason=None Restarts=0 ExitCode=0:0 BatchHost=n2\n";
 };
 
 TEST_F(SmallArrays, AJobOfMoreTasksBecomesSeveralArrays) {
@@ -321,35 +353,106 @@ TEST_F(SmallArrays, CancelNamesTheArrayAndTheTaskInIt) {
   EXPECT_EQ(calls("scancel"), "60_2\n61_0\n62_2\n60 61 62\n");
 }
 
-TEST_F(SmallArrays, WhatSlurmCannotTakeNowIsSubmittedLaterAndNothingTwice) {
-  give_ids(60, 61);
-  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Job violates AssocMaxSubmitJobLimit\n");
-  say("squeue", "");
-  EXPECT_EQ(launcher_->start(job(9)).status().code(), StatusCode::kExhausted);
+TEST_F(SmallArrays, TheJobRunsWithItsFirstArrayAndTheOthersFollowWhenSlurmTakesThem) {
+  take_no_more_than(60, kLimit);
+  ASSERT_EQ(*launcher_->start(job(9)), 60u);
+  say("scontrol", kRunning);
+  Result<std::vector<State>> states = launcher_->poll(60);
+  ASSERT_TRUE(states.ok()) << states.status().message();
+  for (size_t i = 0; i < 9; ++i) EXPECT_EQ((*states)[i].phase, i < 3 ? ASSAY_TASK_RUNNING : ASSAY_TASK_WAITING) << i;
+  EXPECT_THAT((*states)[3].reason, HasSubstr("AssocMaxSubmitJobLimit"));
+  EXPECT_EQ((*states)[4].reason, "") << "it is told once";
   give_ids(70, 100);
-  EXPECT_EQ(*launcher_->start(job(9)), 60u);
-  EXPECT_EQ(calls("sbatch"), submission("assay-x-0.p0") + submission("assay-x-0.p1") + submission("assay-x-0.p1") +
-                                 submission("assay-x-0.p2"));
+  for (const State& state : poll_until_submitted(60, 8)) EXPECT_EQ(state.phase, ASSAY_TASK_RUNNING) << state.reason;
+  const std::string one = submission("assay-x-0.p1");
+  EXPECT_THAT(calls("sbatch"),
+              AllOf(StartsWith(submission("assay-x-0.p0") + one), EndsWith("\n" + one + submission("assay-x-0.p2"))));
+  EXPECT_EQ(times_submitted("assay-x-0.p0"), 1);
+  EXPECT_EQ(times_submitted("assay-x-0.p2"), 1);
   launcher_.reset();
   EXPECT_EQ(calls("scancel"), "--quiet 60 70 71\n");
 }
 
-TEST_F(SmallArrays, ClosingCancelsArraysOfAJobThatIsNotWhole) {
-  give_ids(60, 61);
-  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Job violates AssocMaxSubmitJobLimit\n");
-  say("squeue", "");
-  EXPECT_EQ(launcher_->start(job(9)).status().code(), StatusCode::kExhausted);
+TEST_F(SmallArrays, AnArrayWhoseSubmissionGotNoAnswerIsFoundAndNotSubmittedTwice) {
+  take_no_more_than(60, "Socket timed out on send/recv operation");
+  ASSERT_EQ(*launcher_->start(job(6)), 60u);
+  say("scontrol", kRunning);
+  say("squeue", "88\n");
+  for (const State& state : poll_until_submitted(60, 5)) EXPECT_EQ(state.phase, ASSAY_TASK_RUNNING) << state.reason;
+  EXPECT_EQ(times_submitted("assay-x-0.p1"), 1);
   launcher_.reset();
-  EXPECT_EQ(calls("scancel"), "--quiet 60\n");
+  EXPECT_EQ(calls("scancel"), "--quiet 60 88\n");
 }
 
-TEST_F(SmallArrays, ARefusedArrayTakesTheOthersWithIt) {
-  give_ids(60, 62);
-  say("sbatch", "", 1, "sbatch: error: Batch job submission failed: Invalid account\n");
-  const Result<uint64_t> id = launcher_->start(job(9));
-  EXPECT_EQ(id.status().code(), StatusCode::kInfra);
-  EXPECT_THAT(id.status().message(), HasSubstr("Invalid account"));
-  EXPECT_EQ(calls("scancel"), "60 61\n");
+TEST_F(SmallArrays, ClosingCancelsWhatThereIsOfAJobThatIsNotWhole) {
+  take_no_more_than(60, "Socket timed out on send/recv operation");
+  ASSERT_EQ(*launcher_->start(job(9)), 60u);
+  say("squeue", "88\n");
+  launcher_.reset();
+  EXPECT_EQ(calls("scancel"), "--quiet 60 88\n");
+}
+
+TEST_F(SmallArrays, ARefusedArrayIsLostWithThoseAfterItAndTheOthersGoOn) {
+  take_no_more_than(61, "Invalid account");
+  ASSERT_EQ(*launcher_->start(job(16)), 60u);  // 4 arrays of 4
+  say("scontrol", "JobId=41 ArrayTaskId=0-3 JobState=RUNNING Reason=None Restarts=0 ExitCode=0:0 BatchHost=n2\n");
+  for (int i = 0; i < 2; ++i) {
+    const Result<std::vector<State>> states = launcher_->poll(60);
+    ASSERT_TRUE(states.ok()) << states.status().message();
+    for (size_t task = 0; task < 16; ++task) {
+      const State& state = (*states)[task];
+      EXPECT_EQ(state.phase, task < 8 ? ASSAY_TASK_RUNNING : ASSAY_TASK_LOST) << task;
+      EXPECT_FALSE(state.again);
+      EXPECT_THAT(state.reason, HasSubstr(task < 8 ? "" : "Invalid account"));
+    }
+  }
+  EXPECT_EQ(times_submitted("assay-x-0.p2"), 1) << "no second try";
+  EXPECT_EQ(times_submitted("assay-x-0.p3"), 0);
+  EXPECT_EQ(calls("scancel"), "");
+  launcher_.reset();
+  EXPECT_EQ(calls("scancel"), "--quiet 60 61\n");
+}
+
+TEST_F(SmallArrays, WithNothingLeftOfTheJobPollSaysThatTheRestIsNotTaken) {
+  take_no_more_than(60, kLimit);
+  ASSERT_EQ(*launcher_->start(job(6)), 60u);
+  say("scontrol", "JobId=41 ArrayTaskId=0-2 JobState=COMPLETED Reason=None Restarts=0 ExitCode=0:0 BatchHost=n2\n");
+  const Result<std::vector<State>> states = launcher_->poll(60);
+  ASSERT_TRUE(states.ok()) << "the ends are told first: " << states.status().message();
+  EXPECT_EQ((*states)[0].phase, ASSAY_TASK_EXITED);
+  const int tried = times_submitted("assay-x-0.p1");
+  for (int i = 0; i < 2; ++i) {
+    const Status status = launcher_->poll(60).status();
+    EXPECT_EQ(status.code(), StatusCode::kExhausted);
+    EXPECT_THAT(status.message(), HasSubstr("AssocMaxSubmitJobLimit"));
+  }
+  EXPECT_GT(times_submitted("assay-x-0.p1"), tried) << "once they are over, it is tried at once";
+  give_ids(70, 100);
+  for (const State& state : poll_until_submitted(60, 5)) EXPECT_EQ(state.phase, ASSAY_TASK_EXITED) << state.reason;
+}
+
+TEST_F(SmallArrays, WhatIsCancelledBeforeItIsSubmittedNeverRuns) {
+  take_no_more_than(60, kLimit);
+  ASSERT_EQ(*launcher_->start(job(9)), 60u);
+  say("scontrol", kRunning);
+  EXPECT_TRUE(launcher_->cancel(60, 4).ok());
+  EXPECT_EQ(calls("scancel"), "");
+  say("scancel", "", 1, "scancel: error: Unable to contact slurm controller\n");
+  give_ids(70, 71);
+  const std::vector<State> states = poll_until_submitted(60, 5);
+  EXPECT_EQ(states[3].phase, ASSAY_TASK_RUNNING);
+  EXPECT_EQ(states[4].phase, ASSAY_TASK_LOST);
+  say("scancel", "");
+  ASSERT_TRUE(launcher_->poll(60).ok());
+  ASSERT_TRUE(launcher_->poll(60).ok());
+  EXPECT_THAT(calls("scancel"), AllOf(StartsWith("70_1\n70_1\n"), EndsWith("70_1\n"))) << "until it is heard";
+  const std::string heard = calls("scancel");
+  EXPECT_TRUE(launcher_->cancel(60, std::nullopt).ok());
+  EXPECT_EQ(calls("scancel"), heard + "60 70\n");
+  give_ids(80, 100);
+  const int tried = times_submitted("assay-x-0.p2");
+  for (size_t task = 6; task < 9; ++task) EXPECT_EQ(launcher_->poll(60)->at(task).phase, ASSAY_TASK_LOST);
+  EXPECT_EQ(times_submitted("assay-x-0.p2"), tried);
 }
 
 TEST_F(SmallArrays, ALimitThatCannotBeAskedForNowIsAskedForLater) {

@@ -62,9 +62,11 @@ typedef struct assay_launcher_table {
   uint32_t reserved;
   int32_t (*open)(const assay_launcher_config* config, void** launcher, assay_error* error);
   /* Everything in `job` is copied. ASSAY_INFRA where the system refuses the job, with its own words; ASSAY_EXHAUSTED
-   * where it cannot take it just now (it does not answer, too many jobs): the caller asks again later. */
+   * where it cannot take it just now (it does not answer, too many jobs): the caller asks again later. A job of which a
+   * part is taken is there; its other tasks are WAITING, and `poll` sees to them. */
   int32_t (*start)(void* launcher, const assay_job* job, uint64_t* id, assay_error* error);
-  /* Does not wait. Writes one state for each task of the job. ASSAY_INFRA where the system cannot be asked just now. */
+  /* Does not wait. Writes one state for each task of the job. ASSAY_INFRA where the system cannot be asked just now;
+   * ASSAY_EXHAUSTED where all tasks that it has taken were told to be over, and it cannot take the others just now. */
   int32_t (*poll)(void* launcher, uint64_t id, assay_task_state* states, size_t count, assay_error* error);
   /* Ends one task, or all of the job's (task < 0), and nothing else; waiting ones never start. */
   int32_t (*cancel)(void* launcher, uint64_t id, int64_t task, assay_error* error);
