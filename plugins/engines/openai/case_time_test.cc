@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <thread>
+#include <utility>
 
+#include "plugins/engines/openai/server.h"
 #include "plugins/engines/openai/testdata/driver.h"
 #include "plugins/engines/openai/testdata/test_server.h"
 #include "tests/temporary_folder.h"
@@ -100,6 +103,22 @@ TEST_F(CaseIsOver, NoPauseBeforeARetryIsLongerThanWhatIsLeft) {
   EXPECT_THAT(failed.message(), HasSubstr("asks to wait 3000 s, which is more than is left of the case's time"));
 }
 
+// The other request has the only place until the time is up; one that was sent again before that, or was not to be,
+// says why, too.
+TEST_F(CaseIsOver, ARequestThatWaitsForItsRetrySaysWhatFailedBefore) {
+  for (const auto& [fault, said] : {std::pair("late_busy_1s", "HTTP 429"), std::pair("late_closes", "POST http://")}) {
+    const TestServer server({.dialect = "vllm", .fault = fault, .held = 1000});
+    open(server, {{"backoff_seconds", 1}, {"retries", 100}}, {{"seconds", 2}});
+    ASSERT_TRUE(driver_.submit(0, "late x").ok());
+    ASSERT_TRUE(driver_.submit(1, "held y").ok());
+    const Ending ending = driver_.drain();
+    ASSERT_EQ(ending.failed.size(), 2U) << fault;
+    EXPECT_EQ(ending.failed.at(0).code(), StatusCode::kInfra) << fault;
+    EXPECT_THAT(ending.failed.at(0).message(), HasSubstr(said)) << fault;
+    EXPECT_THAT(ending.failed.at(1).message(), HasSubstr("the case's time is up")) << fault;
+  }
+}
+
 TEST_F(CaseIsOver, ArrivalsThatComeLaterAreNotWaitedFor) {
   const TestServer server({.dialect = "vllm"});
   open(server, {{"requests_per_second", 1e-4}});
@@ -145,6 +164,36 @@ TEST_F(CaseIsOver, AServerOfOursThatIsNotReadyByThenIsEnded) {
     ASSERT_NE(at, std::string::npos) << driver.log();
     EXPECT_NE(::kill(std::stoi(driver.log().substr(at + 8)), 0), 0) << how << ": it is gone";
   }
+}
+
+// A run that is cancelled, or a limit of its own that is shorter, leaves a server the time that the case has.
+TEST_F(CaseIsOver, AServerThatIsNotReadyHasTheTimeToEndThatIsLeftOfTheCase) {
+  const tests::TemporaryFolder folder;
+  const std::string up = folder / "up";
+  const assay_host cancels_once_it_is_up = {
+      .size = sizeof(assay_host),
+      .abi_major = ASSAY_ABI_MAJOR,
+      .abi_minor = ASSAY_ABI_MINOR,
+      .reserved = 0,
+      .context = const_cast<std::string*>(&up),
+      .log = [](void*, int32_t, assay_str) {},
+      .cancelled = [](void* path) -> int32_t { return std::filesystem::exists(*static_cast<std::string*>(path)); },
+      .now_ns = [](void*) -> uint64_t { return 0; }};
+  const Result<OpenaiOptions> options = parse_openai_options(json{
+      {"server",
+       {{"command",
+         {"sh", "-c",
+          "trap 'trap \"\" TERM; sleep 2; echo yes >\"$0.clean\"; exit' TERM; echo yes >\"$0\"; "
+          "while :; do sleep 0.01; done",
+          up, "{port}"}},
+        {"ready_seconds", 300},
+        {"stop_seconds", 300},
+        {"log", folder / "server.log"}}},
+      {"case_time", {{"seconds", 30}}}}.dump());
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  const Result<std::unique_ptr<Server>> server = Server::start(*options, Host(&cancels_once_it_is_up));
+  EXPECT_EQ(server.status().code(), StatusCode::kCancelled) << server.status().message();
+  EXPECT_TRUE(std::filesystem::exists(up + ".clean")) << "it was killed while it cleaned up";
 }
 
 }  // namespace

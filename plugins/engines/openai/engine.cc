@@ -75,8 +75,9 @@ struct OpenaiEngine::Job {
   double due = 0;         // seconds of the engine's clock; of a job without a place, 0
   uint64_t transfer = 0;  // 0: not with the server
   int32_t tries = 0;
-  size_t order = 0;      // place among those sent
-  size_t in_flight = 0;  // most requests with the server at once, itself included
+  std::string last_failure;  // of the try before the one that runs or is waited for
+  size_t order = 0;          // place among those sent
+  size_t in_flight = 0;      // most requests with the server at once, itself included
   double sent = 0;
   std::unique_ptr<StreamReader> stream;
   size_t fresh = 0;           // tokens that came since the last step
@@ -264,8 +265,12 @@ bool OpenaiEngine::case_is_over() const { return CaseTime::Clock::now() >= optio
 void OpenaiEngine::fail_unsent(std::vector<EngineEvent>* events) {
   std::erase_if(jobs_, [&](const std::unique_ptr<Job>& job) {
     if (job->transfer != 0) return false;
-    const std::string how = job->tries > 0 ? fmt::format("no answer in {} tries", job->tries) : "it was not sent";
-    events->push_back(failed_event(job->id, infra(fmt::format("{}: {}", how, options_->limits.ends_text))));
+    std::string text = "it was not sent: " + options_->limits.ends_text;
+    if (job->tries > 0) {
+      text = fmt::format("it waited for try {} of {}: {}; the one before: {}", job->tries + 1, options_->retries + 1,
+                         options_->limits.ends_text, job->last_failure);
+    }
+    events->push_back(failed_event(job->id, infra(text)));
     return true;
   });
 }
@@ -283,13 +288,15 @@ void OpenaiEngine::take(const HttpAnswer& answer, std::vector<EngineEvent>* even
     const std::string why = answer.transport.ok() ? fmt::format("HTTP {}", answer.code) : answer.transport.message();
     host_.log(ASSAY_LOG_WARN, wire_->clean(fmt::format("request {}: {}; try {} of {} in {:g} s", job.id, why,
                                                        job.tries + 1, options_->retries + 1, *pause)));
+    job.last_failure = wire_->read(answer, job.stream.get(), job.input.asked).status().message();
     job.transfer = 0;
     job.due = now() + *pause;
     return;
   }
   Result<Checked> checked = wire_->read(answer, job.stream.get(), job.input.asked);
   if (!checked) {
-    const std::string tried = job.tries > 1 ? fmt::format(" (after {} tries)", job.tries) : "";
+    std::string tried = job.tries > 1 ? fmt::format(" (after {} tries)", job.tries) : "";
+    if (job.tries > 1 && case_is_over()) tried += "; the one before: " + job.last_failure;
     events->push_back(failed_event(job.id, Status(checked.status().code(), checked.status().message() + tried)));
   } else if (place_->found.ids != IdForm::kNone && !checked->tokens.empty() && !has_ids(checked->tokens)) {
     events->push_back(failed_event(job.id, invalid("the answer has no token ids, those of the probes had")));

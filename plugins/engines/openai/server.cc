@@ -127,7 +127,10 @@ Result<std::unique_ptr<Server>> Server::start_at(int port, const OpenaiOptions& 
                                        server->command_->pid(), log.string()));
   if (Status ready = server->wait_until_ready(options, *headers, host); !ready.ok()) {
     *ended = server->end_.has_value();
-    if (options.case_time.seconds > 0) server->last_seconds_ = reserve_of(options.case_time.seconds) / 2;
+    if (const double seconds = options.case_time.seconds; seconds > 0) {  // half of the reserve is left to the core
+      const std::chrono::duration<double> half(reserve_of(seconds) / 2);
+      server->gone_by_ = options.limits.ends + std::chrono::duration_cast<Clock::duration>(half);
+    }
     return ready;
   }
   return server;
@@ -136,7 +139,8 @@ Result<std::unique_ptr<Server>> Server::start_at(int port, const OpenaiOptions& 
 Server::~Server() {
   if (!command_ || end_) return;
   command_->stop();
-  const double most = std::min(stop_seconds_ + 2, last_seconds_.value_or(stop_seconds_ + 2));
+  double most = stop_seconds_ + 2;
+  if (gone_by_) most = std::clamp(std::chrono::duration<double>(*gone_by_ - Clock::now()).count(), 0.0, most);
   command_->wait(std::chrono::milliseconds(static_cast<int64_t>(most * 1000)));
   command_.reset();  // nobody writes to the log any more
   [[maybe_unused]] const Status clean = redactor_.file(log_);

@@ -1,6 +1,7 @@
 // A server that the engine starts, waits for, and ends with all that it started.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -20,9 +21,9 @@ namespace assay::engines::openai {
 class Server {
  public:
   // Chooses a free port of 127.0.0.1, starts the command and waits until it answers; where it ends early and somebody
-  // else listens there, another port is tried, twice at most. kInvalid or kNotFound for a
-  // command that cannot be started, or an API key that is not there, kInfra for one that ends, or is not ready in time
-  // or before the case is over (the end of its log is in the message), kCancelled once the host says so.
+  // else listens there, another port is tried, twice at most. kInvalid or kNotFound for a command that cannot be
+  // started, or an API key that is not there, kInfra for one that ends, or is not ready in time or before the case is
+  // over (the end of its log is in the message), kCancelled once the host says so.
   static Result<std::unique_ptr<Server>> start(const OpenaiOptions& options, const Host& host);
   ~Server();
   Server(const Server&) = delete;
@@ -45,7 +46,7 @@ class Server {
   std::filesystem::path log_;
   command::Redactor redactor_;  // of the server's environment
   double stop_seconds_;
-  std::optional<double> last_seconds_;  // for its end in all, where little time is left
+  std::optional<std::chrono::steady_clock::time_point> gone_by_;  // of one that was not ready in a case with a limit
   std::optional<command::Command> command_;
   std::optional<command::CommandEnd> end_;
   Status clean_;  // of taking the secrets out of the log after its end

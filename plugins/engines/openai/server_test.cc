@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -177,8 +178,12 @@ TEST_F(OwnServer, WhosePortSomebodyElseTakesGetsAnother) {
   for (const json& word : given["server"]["command"]) words.push_back(word.get<std::string>());
   given["server"]["command"] = words;
   std::unique_ptr<TestServer> other;
+  std::atomic<bool> over = false;  // then nobody tells a port any more
   std::thread taker([&] {
-    while (!fs::exists(port_file)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (!fs::exists(port_file)) {
+      if (over) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
     int port = 0;
     std::ifstream(port_file) >> port;
     other = std::make_unique<TestServer>(TestServerOptions{.fault = "never_ready", .port = port});
@@ -186,8 +191,10 @@ TEST_F(OwnServer, WhosePortSomebodyElseTakesGetsAnother) {
   });
   Driver driver;
   const Status opened = driver.open(given);
+  over = true;
   taker.join();
   ASSERT_TRUE(opened.ok()) << opened.message();
+  ASSERT_NE(other, nullptr);
   EXPECT_THAT(driver.log(), HasSubstr("somebody else took port " + std::to_string(other->port())));
   ASSERT_TRUE(driver.submit(0, "a").ok());
   EXPECT_EQ(driver.drain().finished.count(0), 1U);

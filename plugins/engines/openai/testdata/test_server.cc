@@ -247,6 +247,9 @@ bool TestServer::misbehave(int socket, const Ask& ask, const std::string& fault)
   }
   if (fault == "400s") return put_answer(socket, 400, R"({"error": {"message": "no"}})");
   if (fault == "busy") return put_answer(socket, 429, R"({"error": "busy"})", "application/json", "Retry-After: 0\r\n");
+  if (fault == "busy_1s") {
+    return put_answer(socket, 429, R"({"error": "busy"})", "application/json", "Retry-After: 1\r\n");
+  }
   if (fault == "long_busy") {
     return put_answer(socket, 503, R"({"error": "busy"})", "application/json", "Retry-After: 3000\r\n");
   }
