@@ -100,19 +100,19 @@ TEST(Secrets, OptionsThatAreNestedTooDeepAreNotGoneDown) {
 }
 
 TEST(Secrets, AreTakenOutOfStringsAndOutOfNothingElse) {
-  Json json = {{"seconds", 1234.5},
+  Json tree = {{"seconds", 1234.5},
                {"reason", "key abcd1234 was refused"},
                {"list", {"1234", 1234}},
                {"options", {{"variables", {{"X_KEY", "ab"}, {"PLAIN", "abcd1234"}, {"PATH", "/bin"}}}}}};
-  redact(redactor(), &json);
-  EXPECT_EQ(json.dump(), R"({"seconds":1234.5,"reason":"key *** was refused","list":["***",1234],)"
+  redact(redactor(), &tree);
+  EXPECT_EQ(tree.dump(), R"({"seconds":1234.5,"reason":"key *** was refused","list":["***",1234],)"
                          R"("options":{"variables":{"X_KEY":"***","PLAIN":"***","PATH":"/bin"}}})");
 }
 
 TEST(Secrets, AreTakenOutOfWhatLiesBelowAListingToo) {
-  Json json = {{"environment", {{"nested", {{"reason", "abcd1234"}, {"environment", {{"X_KEY", "ab"}}}}}}}};
-  redact(redactor(), &json);
-  EXPECT_EQ(json.dump(), R"({"environment":{"nested":{"reason":"***","environment":{"X_KEY":"***"}}}})");
+  Json tree = {{"environment", {{"nested", {{"reason", "abcd1234"}, {"environment", {{"X_KEY", "ab"}}}}}}}};
+  redact(redactor(), &tree);
+  EXPECT_EQ(tree.dump(), R"({"environment":{"nested":{"reason":"***","environment":{"X_KEY":"***"}}}})");
 }
 
 TEST(Secrets, OfAPlanTravelBesideIt) {
