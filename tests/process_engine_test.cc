@@ -186,6 +186,22 @@ TEST_F(ProcessEngine, LimitsOfTheCaseHoldForTheWholeTree) {
   expect(run({{"command", {kMisbehaving, "eat_in_child", "3000"}}}), "CRASHED", "memory limit of 0.10 GB reached");
 }
 
+// Nine tenths of ASSAY.timeout, so that the command's own words come before those of the case's end. The limit is noted
+// beside the command: how much is left of it when that begins, and which end comes first, depends on the machine.
+TEST_F(ProcessEngine, TheTimeoutOfTheCaseLimitsItsCommand) {
+  const auto limit = [&](const std::string& timeout, const json& more) {
+    write_file(folder_ / "case/model_config.yaml", kConfig + timeout);
+    json options = script("cat \"$1\"", {golden_});
+    options.update(more);
+    expect(run(options), "IDENTICAL", "");
+    return json::parse(read_file(folder_ / "out/cases/case/process/command.json"))["time_limit_s"].get<double>();
+  };
+  const double left = limit("ASSAY:\n  timeout: 60s\n", json::object());
+  EXPECT_GT(left, 0);
+  EXPECT_LE(left, 54);
+  EXPECT_EQ(limit("ASSAY:\n  timeout: 3600s\n", {{"time_limit", 50}}), 50) << "the option's, which is smaller";
+}
+
 // A program that died twice and was begun anew answers in the end: that is told with the verdict, and does not change
 // it.
 TEST_F(ProcessEngine, RestartsByTheLauncherAreToldWithTheVerdict) {

@@ -1,4 +1,4 @@
-// Files around a command: what it is told, and what it wrote.
+// Files around a command: what it is told, what it wrote, and what was run.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -49,6 +49,23 @@ Status ProcessEngine::write_prompts(const std::vector<Waiting>& batch, const fs:
   out << text;
   out.close();
   return out ? Status() : infra(file.string() + ": cannot be written; is the disk full?");
+}
+
+// What was run, for whoever wants to run it again: secrets are taken out.
+Status ProcessEngine::note_command(const command::CommandOptions& options, const fs::path& file) const {
+  Json environment = Json::object();
+  for (const auto& [name, value] : options.environment) environment[name] = redactor_.value(name, value);
+  std::error_code code;
+  const Json json = {{"command", redactor_.words(options.argv)},
+                     {"folder", options.folder.empty() ? fs::current_path(code).string() : options.folder.string()},
+                     {"environment", environment},
+                     {"time_limit_s", static_cast<double>(options.time_limit.count()) / 1000}};
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  out.close();
+  if (!out) return infra(file.string() + ": cannot be written; is the disk full?");
+  host_.log(ASSAY_LOG_INFO, "command: " + json["command"].dump(-1, ' ', false, Json::error_handler_t::replace));
+  return {};
 }
 
 }  // namespace assay::engines

@@ -15,6 +15,9 @@ namespace assay::engines {
 // --max-restarts. `job.launcher` chooses; its folders.logs is where the launcher keeps the output of every process.
 std::vector<std::string> launch_words(const ProcessOptions& options, const train::Job& job);
 
+// Where the harness takes a script that is a program from.
+inline constexpr const char* kProgramFolder = "/opt/venv/bin";
+
 // The words of job.script, which the harness leaves to a shell to split at blanks: "nemo llm pretrain" is three. A file
 // in `folder`, the working folder, is one word whatever its name. The first word of a script that is a program comes
 // from `programs` where that folder has it, as the harness always takes it from there.

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -66,11 +65,32 @@ TemplateVariable several(std::vector<std::string> words) {
   return variable;
 }
 
+// In the place of what the record has of that name; its other members stay as they were written.
+void set_extra(const std::string& name, const Json& value, RequestRecord* record) {
+  std::erase_if(record->extra, [&](const auto& one) { return one.first == name; });
+  record->extra.emplace_back(name, dump(value));
+}
+
 // To what the program itself counts, where it does.
-void add_restarts(uint64_t restarts, Json* extra) {
-  Json& counters = (*extra)["engine_counters"];
+void add_restarts(uint64_t restarts, RequestRecord* record) {
+  Json counters;
+  for (const auto& [name, json] : record->extra) {
+    if (name == "engine_counters") counters = Json::parse(json, nullptr, false);
+  }
   if (!counters.is_object()) counters = Json::object();
   counters["restarts"] = restarts;
+  set_extra("engine_counters", counters, record);
+}
+
+// MODEL_ARGS but for the prompts: what is asked is no secret, whatever words it has.
+std::vector<std::string> without_prompts(const std::vector<std::string>& words) {
+  std::vector<std::string> kept;
+  bool asked = false;
+  for (const std::string& word : words) {
+    if (word.starts_with("--")) asked = word == "--prompts" || word.starts_with("--prompts=");
+    if (!asked) kept.push_back(word);
+  }
+  return kept;
 }
 
 Result<int> processes_of(const ProcessOptions& options, const std::map<std::string, std::string>& environment) {
@@ -118,6 +138,8 @@ ProcessEngine::ProcessEngine(ProcessOptions options, const Host& host)
       opened_(Clock::now()) {
   redactor_.add(command::own_environment());  // what is not passed must not be shown either
   redactor_.add_words(options_.command);
+  redactor_.add_words(without_prompts(options_.facts.model_args));
+  redactor_.add_words({options_.facts.scripts.before, options_.facts.scripts.after});
   std::string words;
   for (const std::string& word : redactor_.words(options_.command)) words += (words.empty() ? "" : " ") + word;
   facts_ = dump(Json{{"command", words}});
@@ -162,6 +184,11 @@ TemplateVariables ProcessEngine::variables_of(const Waiting& first, const Paths&
   job.launcher = !options_.launcher.empty() ? options_.launcher : facts.launcher.empty() ? "torchrun" : facts.launcher;
   job.processes_per_node = processes_;
   job.folders.logs = (paths.folder / "logs").string();
+  job.script = facts.script;
+  job.script_is_program = names_variable(options_.command, "script") && train::starts_as_program(facts.script);
+  TemplateVariable script = several(script_words(job, here, kProgramFolder));
+  script.joined = true;
+  if (script.words.empty()) script.absent = "the case has no ASSAY.script; name the script in the command";
   TemplateVariable prompt = one(first.text);
   TemplateVariable id = one(told_id(first));
   if (!options_.per_request) prompt.absent = id.absent = "it is of one request: set the option per_request";
@@ -178,7 +205,7 @@ TemplateVariables ProcessEngine::variables_of(const Waiting& first, const Paths&
       {"output", one(paths.output.string())},
       {"prompt", std::move(prompt)},
       {"prompts", one(paths.prompts.string())},
-      {"script", one(facts.script, "the case has no ASSAY.script; name the script in the command")},
+      {"script", std::move(script)},
       {"seed", one(std::to_string(first.sampling.seed))},
       {"temperature", one(number(first.sampling.temperature))},
       {"tokenizer", one(facts.tokenizer, "MODEL_ARGS have no --tokenizer-model")},
@@ -273,6 +300,10 @@ Status ProcessEngine::step(std::vector<EngineEvent>* events) {
       events->push_back(failed_event(id, invalid(fmt::format("the command says: {}", answers->failures[i]))));
     } else if (!record.id.empty()) {
       std::vector<std::string> notes;
+      if (i == 0) {
+        for (const auto& [name, value] : extra.items()) set_extra(name, value, &record);
+      }
+      if (restarts > 0) add_restarts(restarts, &record);
       Result<EngineResult> result = result_of(record, id, &notes);
       for (const std::string& note : notes) host_.log(ASSAY_LOG_WARN, note);
       if (!result) {
@@ -281,10 +312,7 @@ Status ProcessEngine::step(std::vector<EngineEvent>* events) {
       }
       if (!result->prompt && batch[i].ids.empty()) result->prompt = batch[i].text;
       if (result->prompt_ids.empty()) result->prompt_ids = batch[i].ids;
-      Json own = result->extra.empty() ? Json::object() : Json::parse(result->extra, nullptr, false);
-      if (i == 0) own.update(extra);
-      if (restarts > 0) add_restarts(std::exchange(restarts, 0), &own);
-      if (!own.empty()) result->extra = dump(own);
+      restarts = 0;
       events->push_back(finished_event(*std::move(result)));
     } else if (!kept) {
       EngineResult nothing;  // --output-every-n-results: nobody looks at this one
@@ -330,6 +358,8 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
     add_launch_environment(options.folder.empty() ? fs::current_path(code).string() : options.folder.string(),
                            &options.environment);
   }
+  // An environment's own LOG_DIR is of another program: the harness sets it anew, too.
+  if (!options_.facts.scripts.empty()) options.environment.erase("LOG_DIR");
   if (Status can = run_around(options_.facts.scripts, paths.folder / "logs", &options); !can.ok()) return can;
   if (Status noted = note_command(options, paths.folder / "command.json"); !noted.ok()) return noted;
   const int attempts = restarts_in("", paths.folder / "logs").count;  // of an earlier command with this folder
@@ -338,7 +368,7 @@ Result<Answers> ProcessEngine::run(const std::vector<Waiting>& batch) {
   host_.log(ASSAY_LOG_INFO,
             fmt::format("the command ended: {}, after {:.2f} s, at most {:.1f} MB of anonymous memory; files in {}",
                         end->text(), end->seconds, static_cast<double>(end->peak_memory) / 1e6, paths.folder.string()));
-  const Restarts restarts = restarts_of(paths, attempts);
+  const Restarts restarts = restarts_of(paths.folder / "logs", {paths.err, paths.out}, attempts);
   const std::string told = told_restarts(restarts);
   Result<Answers> answers = answers_of(*end, options, paths, file, expected);
   if (!answers) return Status(answers.status().code(), answers.status().message() + told);
@@ -419,22 +449,6 @@ command::CommandOptions ProcessEngine::command_options(const Paths& paths) const
   return options;
 }
 
-// What was run, for whoever wants to run it again: secrets are taken out.
-Status ProcessEngine::note_command(const command::CommandOptions& options, const fs::path& file) const {
-  Json environment = Json::object();
-  for (const auto& [name, value] : options.environment) environment[name] = redactor_.value(name, value);
-  std::error_code code;
-  const Json json = {{"command", redactor_.words(options.argv)},
-                     {"folder", options.folder.empty() ? fs::current_path(code).string() : options.folder.string()},
-                     {"environment", environment}};
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
-  out.close();
-  if (!out) return infra(file.string() + ": cannot be written; is the disk full?");
-  host_.log(ASSAY_LOG_INFO, "command: " + dump(json["command"]));
-  return {};
-}
-
 Status ProcessEngine::outcome_of(const command::CommandEnd& end, const command::CommandOptions& options) const {
   if (end.ok()) {
     if (end.leftovers + end.survivors > 0) host_.log(ASSAY_LOG_WARN, "the command: " + end.text());
@@ -446,7 +460,7 @@ Status ProcessEngine::outcome_of(const command::CommandEnd& end, const command::
     tail = command::last_lines(options.output, redactor_);
     from = "stdout";
   }
-  const std::string words = redactor_.word(options.argv.front());
+  const std::string words = redactor_.word(program_of(options.argv));
   std::string message = fmt::format("the command {} after {:.1f} s: {}; {}", words, end.seconds, end.text(),
                                     tail.empty() ? "it wrote nothing" : fmt::format("end of its {}: {}", from, tail));
   message = redactor_.text(message);

@@ -84,8 +84,9 @@ class ProcessEngine {
   // `file`: where the output is, for paths.output; empty: stdout.
   Result<Answers> answers_of(const command::CommandEnd& end, const command::CommandOptions& options, const Paths& paths,
                              const std::filesystem::path& file, const Expected& expected) const;
-  // Those that happened since there were attempt folders of so many.
-  Restarts restarts_of(const Paths& paths, int attempts) const;
+  // Those that `files` tell of; else those that happened since `logs` had attempt folders of so many.
+  Restarts restarts_of(const std::filesystem::path& logs, const std::vector<std::filesystem::path>& files,
+                       int attempts) const;
   // "; restart 1: LINE", for each; they are logged too. "" without any.
   std::string told_restarts(const Restarts& restarts) const;
   Status write_prompts(const std::vector<Waiting>& batch, const std::filesystem::path& file) const;

@@ -1,18 +1,49 @@
-// Restarts of a program that answers requests, by the launcher that started it.
+// Restarts of a program by the launcher that started it.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
+#include "core/discover/arguments.h"
 #include "core/golden/file.h"
 #include "plugins/engines/process/process.h"
 
 namespace assay::engines {
+namespace {
 
-Restarts ProcessEngine::restarts_of(const Paths& paths, int attempts) const {
-  Restarts all = restarts_in("", paths.folder / "logs");
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostRestarts = 1'000'000;  // a folder that claims more is not of the launcher
+
+}  // namespace
+
+Restarts restarts_in(const std::string& log, const fs::path& logs) {
+  Restarts restarts;
+  for (size_t begin = 0; begin < log.size();) {
+    const size_t end = std::min(log.find('\n', begin), log.size());
+    std::string line = log.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find("attempts left; will restart") != std::string::npos) restarts.lines.push_back(std::move(line));
+  }
+  restarts.count = static_cast<int>(restarts.lines.size());
+  // <logs>/<run id>/attempt_<n>/<rank>/...
+  std::error_code code;
+  for (auto entry = fs::recursive_directory_iterator(logs, fs::directory_options::skip_permission_denied, code);
+       !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
+    if (entry.depth() > 1) entry.disable_recursion_pending();
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with("attempt_") || !entry->is_directory(code)) continue;
+    const Result<int64_t> number = discover::parse_int(name.substr(8));
+    if (number && *number <= kMostRestarts) restarts.count = std::max(restarts.count, static_cast<int>(*number));
+  }
+  return restarts;
+}
+
+Restarts ProcessEngine::restarts_of(const fs::path& logs, const std::vector<fs::path>& files, int attempts) const {
+  Restarts all = restarts_in("", logs);
   all.count = std::max(all.count - attempts, 0);
-  for (const std::filesystem::path& file : {paths.err, paths.out}) {
+  for (const fs::path& file : files) {
     const Result<std::string> text = read_file(file.string());
     if (!text) continue;
     Restarts told = restarts_in(*text, {});

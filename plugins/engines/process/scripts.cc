@@ -22,11 +22,15 @@ Status run_around(const Scripts& scripts, const std::filesystem::path& logs, com
   std::error_code code;
   std::filesystem::create_directories(logs, code);
   if (code) return infra(logs.string() + ": cannot be made: " + code.message());
-  options->environment["LOG_DIR"] = logs.string();
+  options->environment.try_emplace("LOG_DIR", logs.string());
   options->argv.insert(options->argv.begin(), {"bash", "-c", kBetweenScripts, "assay"});
   if (!scripts.before.empty()) options->environment["ASSAY_BEFORE_SCRIPT"] = scripts.before;
   if (!scripts.after.empty()) options->environment["ASSAY_AFTER_SCRIPT"] = scripts.after;
   return {};
+}
+
+const std::string& program_of(const std::vector<std::string>& argv) {
+  return argv.size() > 4 && argv[2] == kBetweenScripts ? argv[4] : argv.front();
 }
 
 }  // namespace assay::engines

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "assay/status.h"
 #include "core/command/command.h"
@@ -19,8 +20,11 @@ struct Scripts {
 
 // Makes `options` run both scripts around its words, in one shell: the first may export variables for the program, the
 // second may change EXIT_CODE, the program's and then the shell's. Neither script nor the program finds the scripts'
-// own text in its environment. `logs` becomes their LOG_DIR, absolute, made if missing (else kInfra). Unchanged where
-// there is no script.
+// own text in its environment. `logs` becomes their LOG_DIR where the environment has none, absolute, made if missing
+// (else kInfra). Unchanged where there is no script.
 Status run_around(const Scripts& scripts, const std::filesystem::path& logs, command::CommandOptions* options);
+
+// The word that names the program: the first, or the one behind what run_around() put before it.
+const std::string& program_of(const std::vector<std::string>& argv);
 
 }  // namespace assay::engines

@@ -2,6 +2,7 @@
 #include "plugins/engines/process/scripts.h"
 
 #include <gmock/gmock.h>
+#include <stdlib.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -51,9 +52,11 @@ class ScriptsAround : public testing::Test {
 constexpr const char* kToldResult = R"(echo '{{"0": {{"input_prompt": "prompt", "generated_text": "'"$TEXT"'"}}}}')";
 
 TEST_F(ScriptsAround, TheFirstExportsForTheCommandAndTheSecondSeesHowItEnded) {
+  ::setenv("LOG_DIR", "/nowhere/of/another/program", 1);
   const Status done =
       answer(kToldResult, "export TEXT=told",
              "echo \"$EXIT_CODE $TEXT\" > \"$LOG_DIR/after\"; test -z \"$(env | grep ASSAY_AFTER_SCRIPT)\"");
+  ::unsetenv("LOG_DIR");
   ASSERT_TRUE(done.ok()) << done.message();
   ASSERT_EQ(events_.size(), 1u);
   EXPECT_THAT(file("process/stdout.txt"), HasSubstr("told"));
@@ -64,7 +67,8 @@ TEST_F(ScriptsAround, TheFirstExportsForTheCommandAndTheSecondSeesHowItEnded) {
 TEST_F(ScriptsAround, TheSecondDecidesHowItEnds) {
   const Status failed = answer("echo no result; exit 4", "", "echo \"was $EXIT_CODE\" >&2; EXIT_CODE=9");
   EXPECT_EQ(failed.code(), StatusCode::kInternal);
-  EXPECT_THAT(failed.message(), AllOf(HasSubstr("exit code 9"), HasSubstr("was 4")));
+  EXPECT_THAT(failed.message(),
+              AllOf(HasSubstr("the command sh after "), HasSubstr("exit code 9"), HasSubstr("was 4")));
   const Status mended = answer(std::string("TEXT=x; ") + kToldResult + "; exit 4", "", "EXIT_CODE=0");
   EXPECT_TRUE(mended.ok()) << mended.message();
 }

@@ -6,8 +6,6 @@
 #include <system_error>
 
 #include "assay/sdk.hpp"
-#include "core/discover/arguments.h"
-#include "core/golden/file.h"
 #include "core/train/job.h"
 #include "plugins/engines/process/launch.h"
 #include "plugins/engines/process/process.h"
@@ -17,9 +15,6 @@ namespace assay::engines {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kProgramFolder = "/opt/venv/bin";
-constexpr int64_t kMostRestarts = 1'000'000;  // a folder that claims more is not of the launcher
 
 std::vector<std::string> words_of(const ProcessOptions& options, const train::Job& job, const fs::path& folder) {
   std::vector<std::string> words = job.command;
@@ -59,34 +54,7 @@ fs::path record_beside(const fs::path& logs) {
   return folder.string() + ".command.json";
 }
 
-std::string content_of(const fs::path& file) {
-  const Result<std::string> text = read_file(file.string());
-  return text ? *text : "";
-}
-
 }  // namespace
-
-Restarts restarts_in(const std::string& log, const fs::path& logs) {
-  Restarts restarts;
-  for (size_t begin = 0; begin < log.size();) {
-    const size_t end = std::min(log.find('\n', begin), log.size());
-    std::string line = log.substr(begin, end - begin);
-    begin = end + 1;
-    if (line.find("attempts left; will restart") != std::string::npos) restarts.lines.push_back(std::move(line));
-  }
-  restarts.count = static_cast<int>(restarts.lines.size());
-  // <logs>/<run id>/attempt_<n>/<rank>/...
-  std::error_code code;
-  for (auto entry = fs::recursive_directory_iterator(logs, fs::directory_options::skip_permission_denied, code);
-       !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
-    if (entry.depth() > 1) entry.disable_recursion_pending();
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with("attempt_") || !entry->is_directory(code)) continue;
-    const Result<int64_t> number = discover::parse_int(name.substr(8));
-    if (number && *number <= kMostRestarts) restarts.count = std::max(restarts.count, static_cast<int>(*number));
-  }
-  return restarts;
-}
 
 Status ProcessEngine::train(const assay_training& training, assay_training_result* result) {
   Result<train::Job> job = train::parse_job(sdk::text(training.job));
@@ -109,6 +77,7 @@ Status ProcessEngine::train(const assay_training& training, assay_training_resul
   redactor_.add(options.environment);
   redactor_.add_words(job->arguments);
   redactor_.add_words(job->command);
+  redactor_.add_words({scripts.before, scripts.after});
   options.folder = job->folder;
   options.output = logs / fmt::format("run_{}.stdout.txt", training.run);
   options.errors = logs / fmt::format("run_{}.stderr.txt", training.run);
@@ -118,19 +87,12 @@ Status ProcessEngine::train(const assay_training& training, assay_training_resul
   options.kill_grace = std::chrono::milliseconds(static_cast<int64_t>(options_.kill_grace * 1000));
   options.cancelled = [host = host_] { return host.cancelled(); };
   if (Status noted = note_command(options, record_beside(logs)); !noted.ok()) return noted;
-  const Restarts before = restarts_in("", logs);  // of an earlier run with the same log folder
+  const int attempts = restarts_in("", logs).count;  // of an earlier run with the same log folder
   const Result<command::CommandEnd> end = command::run_command(options);
   if (!end) return infra(redactor_.text(end.status().message()));
   redact(logs);  // those of every rank included
-  Restarts restarts = restarts_in(content_of(options.errors) + "\n" + content_of(options.output), logs);
-  if (restarts.lines.empty()) restarts.count = std::max(restarts.count - before.count, 0);
-  std::string told;
-  for (size_t i = 0; i < restarts.lines.size(); ++i) {
-    const std::string line = fmt::format("restart {}: {}", i + 1, redactor_.text(restarts.lines[i]));
-    host_.log(ASSAY_LOG_WARN, line);
-    told += "; " + line;
-  }
-  if (restarts.lines.empty() && restarts.count > 0) told = fmt::format("; restarted {} times", restarts.count);
+  const Restarts restarts = restarts_of(logs, {options.errors, options.output}, attempts);
+  const std::string told = told_restarts(restarts);
   const Status outcome = outcome_of(*end, options);
   if (outcome.code() == StatusCode::kCancelled) return outcome;
   training_message_ = (outcome.ok() ? end->text() : outcome.message()) + told;

@@ -17,6 +17,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 namespace fs = std::filesystem;
 
 // What the caller's environment may say: nothing of what the harness exports.
@@ -152,6 +153,23 @@ TEST_F(Training, CountsAttemptFoldersWhereTheLogIsSilent) {
   EXPECT_EQ(restarts_in("", folder_ / "absent").count, 0);
 }
 
+// As for commands that answer requests: what the log tells counts, and what an earlier run left does not.
+TEST_F(Training, RestartsAreToldAndLoggedByTheLogElseByAttempts) {
+  job_.arguments = {};
+  job_.command = {"sh", "-c", "mkdir -p logs/none_a/attempt_1/0"};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.restarts, 1);
+  EXPECT_THAT(message(), HasSubstr("exit code 0; restarted 1 time"));
+  EXPECT_THAT(host_.lines(), Contains("restarted 1 time"));
+  job_.command = {"sh", "-c", "mkdir -p logs/none_b/attempt_3/0; echo '3/3 attempts left; will restart' >&2"};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.restarts, 1) << "one line, one restart";
+  EXPECT_THAT(message(), HasSubstr("exit code 0; restart 1: 3/3 attempts left; will restart"));
+  job_.command = {"true"};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(result_.restarts, 0);
+}
+
 TEST_F(Training, AFailureIsAResult) {
   job_.environment = {{"FAKE_EXIT", "5"}};
   ASSERT_TRUE(run_job().ok());
@@ -205,6 +223,28 @@ TEST_F(Training, ScriptsRunAroundItInOneShell) {
   EXPECT_EQ(log("run_1.stdout.txt"), "got a b\nexit was 4\n");
 }
 
+TEST_F(Training, ItsEnvironmentIsTheSameWithAndWithoutScripts) {
+  job_.environment = {{"LOG_DIR", "/x"}};
+  job_.command = {"sh", "-c", "echo $LOG_DIR"};
+  job_.arguments = {};
+  for (const char* script : {"", "true"}) {
+    job_.before_script = script;
+    ASSERT_TRUE(run_job().ok());
+    EXPECT_EQ(log("run_1.stdout.txt"), "/x\n") << script;
+  }
+  job_.environment.clear();
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(log("run_1.stdout.txt"), job_.folders.logs + "\n");
+}
+
+TEST_F(Training, AFailureNamesTheProgramAndNotTheShellAroundIt) {
+  job_.before_script = "true";
+  job_.command = {"sh", "-c", "exit 3"};
+  job_.arguments = {};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_THAT(message(), AllOf(HasSubstr("the command sh after "), HasSubstr("exit code 3")));
+}
+
 // The pattern of Megatron-LM's cases that check logs.
 TEST_F(Training, AnAfterScriptThatSearchesTheLogsDoesNotFindItself) {
   job_.environment = {{"LOG_DIR", job_.folders.logs}};
@@ -254,6 +294,16 @@ TEST_F(Training, LogsOfEveryRankHaveNoSecrets) {
   ASSERT_TRUE(run_job().ok());
   EXPECT_EQ(log("none_x/attempt_0/3/stderr.log"), "*** visible\n");
   EXPECT_EQ(log("run_1.stdout.txt"), "*** visible\n");
+}
+
+TEST_F(Training, SecretsOfItsScriptsAreShownNowhere) {
+  job_.before_script = "export HF_TOKEN=sesame-1; echo begun";
+  job_.command = {"sh", "-c", "echo \"$HF_TOKEN\"; echo \"$HF_TOKEN\" >&2; exit 3"};
+  job_.arguments = {};
+  ASSERT_TRUE(run_job().ok());
+  EXPECT_EQ(log("run_1.stdout.txt"), "begun\n***\n");
+  EXPECT_THAT(message(), AllOf(HasSubstr("***"), Not(HasSubstr("sesame"))));
+  EXPECT_THAT(log("../logs.command.json"), AllOf(HasSubstr("export HF_TOKEN=***"), Not(HasSubstr("sesame"))));
 }
 
 TEST_F(Training, RefusesAJobThatIsNone) {
