@@ -67,7 +67,7 @@ TemplateVariable several(std::vector<std::string> words) {
 
 // In the place of what the record has of that name; its other members stay as they were written.
 void set_extra(const std::string& name, const Json& value, RequestRecord* record) {
-  std::erase_if(record->extra, [&](const auto& one) { return one.first == name; });
+  std::erase_if(record->extra, [&](const auto& member) { return member.first == name; });
   record->extra.emplace_back(name, dump(value));
 }
 
