@@ -9,8 +9,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-ProcessOptions parsed(const std::string& json) {
-  const Result<ProcessOptions> options = parse_process_options(json);
+ProcessOptions parsed(const std::string& text) {
+  const Result<ProcessOptions> options = parse_process_options(text);
   EXPECT_TRUE(options.ok()) << options.status().message();
   return options ? *options : ProcessOptions();
 }
@@ -38,20 +38,20 @@ TEST(ProcessOptionsJson, TheEnvironmentIsPassedWholeInPartOrNotAtAll) {
 }
 
 TEST(ProcessOptionsJson, RefusesWhatItDoesNotKnow) {
-  for (const char* json :
+  for (const char* text :
        {R"({"comand": "a"})", R"({"command": 3})", R"({"time_limit": 0})", R"({"memory_limit": "1G"})",
         R"({"environment": {"A": 1}})", R"({"format": "xml"})", R"({"case": {"nam": "x"}})",
         R"({"launcher": "mpirun"})", R"({"torchrun": []})", "[]", "nonsense"}) {
-    const Status status = parse_process_options(json).status();
-    EXPECT_EQ(status.code(), StatusCode::kInvalid) << json;
-    EXPECT_THAT(status.message(), HasSubstr("options of engine process")) << json;
+    const Status status = parse_process_options(text).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalid) << text;
+    EXPECT_THAT(status.message(), HasSubstr("options of engine process")) << text;
   }
 }
 
 // A fault of the options is no fault of the machine.
 TEST(ProcessOptionsJson, RefusesWhatNoSystemCanStart) {
-  const auto reason = [](const char* json) {
-    const Result<ProcessOptions> options = parse_process_options(json);
+  const auto reason = [](const char* text) {
+    const Result<ProcessOptions> options = parse_process_options(text);
     return options.ok() ? "" : options.status().message();
   };
   using testing::HasSubstr;
