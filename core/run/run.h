@@ -35,11 +35,11 @@ inline constexpr int kMostRepeats = 1000;  // of one case
 struct CaseSettings {
   std::string environment_name = {};
   std::string platform = {};
-  std::string engine = {};               // below --engine, above the case's own
-  int repeat = 0;                        // below --repeat and ENV_VARS.N_REPEAT
-  std::chrono::milliseconds timeout{0};  // above ASSAY.timeout
-  std::optional<Verdict> settled = {};   // it is not run, but has this verdict
-  std::string reason = {};               // of `settled`
+  std::string engine = {};                            // below --engine, above the case's own
+  int repeat = 0;                                     // below --repeat and ENV_VARS.N_REPEAT
+  std::chrono::milliseconds timeout{0};               // above ASSAY.timeout
+  std::optional<Verdict> settled = {};                // it is not run, but has this verdict
+  std::string reason = {};                            // of `settled`
   std::map<std::string, std::string> variables = {};  // for ${VAR}, below --set and the environment
 };
 
