@@ -78,6 +78,7 @@ TEST(Show, WithoutTheWeightsWordsAndPromptsAreShown) {
       folder / "case/model_config.yaml",
       "MODE: inference\nTEST_TYPE: regular\nMODEL_ARGS:\n  --load: /nowhere\n  --use-legacy-static-engine: true\n"
       "  --tokenizer-type: NullTokenizer\n  --vocab-size: 100\n  --prompts: hello\n");
+  write_file(folder / "case/golden_values_dev_any.json", "{}");
   const Output show = run_program("assay", {"show", folder / "case", "--json"});
   EXPECT_EQ(show.code, 0) << show.out << show.err;
   const json shown = json::parse(show.out);

@@ -347,8 +347,8 @@ TEST(CaseDigest, ChangesWithConfigAndGoldenAndNothingElse) {
   EXPECT_NE(own, case_digest(test, {})) << "what a recipe says counts";
   EXPECT_NE(case_digest(test, {}, {.platform = "dgx_h100", .repeat = 2}), own);
   EXPECT_NE(case_list_digest({&test}, {}, {{.repeat = 2}}), case_list_digest({&test}, {}));
-  test.config_text = "a: 2";
-  EXPECT_NE(case_digest(test, {}, {.repeat = 2}), own) << "and its words in the case's text";
+  EXPECT_NE(case_digest(test, {}, {.repeat = 2, .variables = {{"A", "1"}}}), own) << "and its variables";
+  EXPECT_NE(case_digest(test, {}, {.variables = {{"A", "1"}}}), case_digest(test, {}, {.variables = {{"A", "2"}}}));
 }
 
 }  // namespace

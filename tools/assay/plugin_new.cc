@@ -108,7 +108,7 @@ int plugin_new_command(const Words& words) {
     return fail(written.status());
   }
   for (const std::string& file : *written) std::cout << file << "\n";
-  const std::string prefix = (fs::path(program_dir()) / "..").lexically_normal().string();
+  const std::string prefix = fs::path(program_dir()).parent_path().string();
   const std::string build = run::shell_word((output / "build").string());
   std::cout << "next: cmake -S " << run::shell_word(output.string()) << " -B " << build << " "
             << run::shell_word("-DCMAKE_PREFIX_PATH=" + prefix) << " && cmake --build " << build
