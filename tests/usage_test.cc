@@ -119,8 +119,9 @@ TEST(Usage, FoldersOfPluginsThatCannotBeReadAreRefusedByEveryCommandButTheDoctor
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "p\xff");
   size_t refusing = 0;
-  for (const std::vector<std::string>& command : all_commands()) {
+  for (std::vector<std::string> command : all_commands()) {
     if (run_program("assay", with(command, {"--help"})).out.find("--plugin-path") == std::string::npos) continue;
+    if (command.back() == "compare") command = with(command, {"--config", "any.yaml"});  // else that is what is missing
     const Output output = run_program("assay", with(command, {"--plugin-path", folder / "typo"}));
     if (command.back() == "doctor") {
       EXPECT_EQ(output.code, 1) << output.out << output.err;
