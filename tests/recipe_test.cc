@@ -163,6 +163,21 @@ TEST_F(RecipeRun, WhatTrainsIsTheScriptOfTheWorkload) {
               HasSubstr("pretrain_gpt.py"));
 }
 
+// Our engines write results in the form of the inference script that is named, and in no other script's.
+TEST(TrainingScriptPath, DecidesTheFormOfResultsWhereItIsAScriptOfInference) {
+  const TemporaryFolder folder;
+  for (const auto& [script, is_dynamic] :
+       {std::pair("gpt_dynamic_inference.py", true), std::pair("gpt_static_inference.py", false),
+        std::pair("pretrain_gpt.py", false)}) {
+    const std::string output = folder / script;
+    const Output run = run_program("assay", {"run", "testcases/moe/moe_10m_licences_fp32_buffered", "--set",
+                                             std::string("TRAINING_SCRIPT_PATH=some/") + script, "--output", output});
+    EXPECT_LE(run.code, 1) << run.out << run.err;
+    const json actual = json::parse(read_file(output + "/cases/moe_10m_licences_fp32_buffered/actual.json"));
+    EXPECT_EQ(actual["0"].contains("ttft"), is_dynamic) << script;
+  }
+}
+
 TEST_F(RecipeRun, AVariableThatOneScriptDoesNotGiveIsNotTakenFromAnother) {
   const std::string product =
       "  - test_case: [echo]\n    products:\n      - environment: [lts]\n"

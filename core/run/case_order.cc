@@ -114,8 +114,7 @@ CasePreparer::CasePreparer(const RunOptions& options) : options_(options), varia
 
 Result<PreparedCase> CasePreparer::prepare(const TestCase& test, const std::string& id, const plugin::Plugin& engine,
                                            bool golden, const CaseSettings& settings) {
-  if (!settings.variables.empty() || has_own_) variables_ = variables_of(options_, settings);
-  has_own_ = !settings.variables.empty();
+  if (!options_.settings.empty()) variables_ = variables_of(options_, settings);
   const auto script = variables_.set.find(kScript);
   if (!test.assay.script && script != variables_.set.end() && (is_foreign(engine) || infers(script->second))) {
     TestCase with_script = test;

@@ -53,7 +53,6 @@ class CasePreparer {
 
   const RunOptions& options_;
   discover::Variables variables_;  // of the case that was prepared last
-  bool has_own_ = false;           // its settings have some
   std::map<std::string, Result<model::ArgRecord>> checkpoint_args_;
 };
 

@@ -41,8 +41,7 @@ class Planner {
     choose(*filter);
     for (size_t i = 0; i < options_.cases.size(); ++i) {
       own_ = options_.settings.empty() ? CaseSettings() : options_.settings[i];
-      if (!own_.variables.empty() || has_own_) variables_ = variables_of(options_, own_);
-      has_own_ = !own_.variables.empty();
+      if (!options_.settings.empty()) variables_ = variables_of(options_, own_);
       select(options_.cases[i], *filter, wanted_[i]);
     }
     plan_.today = options_.today.empty() ? utc_today() : options_.today;
@@ -327,7 +326,6 @@ class Planner {
   BackendChoice backends_;
   CasePreparer preparer_;
   discover::Variables variables_;  // of the case that is being planned
-  bool has_own_ = false;           // own_ has variables
   std::map<Key, size_t> groups_;
   std::set<std::string> ids_;
   std::vector<bool> wanted_;  // parallel to RunOptions::cases
